@@ -54,16 +54,21 @@ double net_number(uint32_t member, uint64_t index)
 	return (double)(member + 1) * (double)(index % PERIOD + 1);
 }
 
+static void numbers_put(double *numbers, uint32_t member, uint64_t first, uint32_t nr)
+{
+	for (uint32_t i = 0; i < nr; i++)
+		numbers[i] = net_number(member, first + i);
+}
+
 static int host_read(void *opaque, uint16_t vp, uint32_t key, uint64_t addr, void *to, uint32_t len)
 {
 	struct host *host = opaque;
-	double *numbers = to;
 
 	(void)vp;
 	if (host->space[key - 1])
 		memcpy(to, host->space[key - 1] + addr, len);
-	for (uint32_t i = 0; i < len / 8 && !host->space[key - 1]; i++)
-		numbers[i] = net_number(host->member, addr / 8 + i);
+	else
+		numbers_put(to, host->member, addr / 8, len / 8);
 	if (key != KEY_IN && !(key == KEY_OUT && host->brings_out))
 		return 0;
 	host->bus_ns = later(host->bus_ns, host->now_ns) + len / world_costs.bus_bytes_ns;

@@ -15,7 +15,9 @@
 #include <time.h>
 
 enum {
-	BATCHES_MAX = 20000, MANY = 50,
+	BATCHES_MAX = 20000,
+	MANY = 50,		/* from one look at the time to the next, */
+	WARMUP = 10,		/* and before the first; where one takes long, 1 and none */
 	BYTES_MAX = 8 << 20,	/* of a rank's buffers, what it gives and what it gets */
 };
 
@@ -200,7 +202,7 @@ static void run(const struct measure *measure, double seconds, const double *in,
 	int many = batches_of(measure, seconds, in, out), nr = 0;
 	double began = now_us(), left, mean = 0;
 
-	for (int i = 1; i < many; i += MANY / 10)
+	for (int i = 0; i < many * WARMUP / MANY; i++)
 		batch(measure, in, out);
 	do {
 		for (int i = 0; i < many; i++)

@@ -3,7 +3,7 @@
 #
 # make bench-mpi: Muster beside Debian's Open MPI and MPICH, and their programs on Muster
 # (muster-mpi), and the bare machine (bench_bare.h): the same loops (bench_mpi.c) in turn, TURNS times over:
-# medians, and how they compare turn by turn. A table, and a picture of it, in build/bench/. Takes twenty minutes.
+# medians, and how they compare turn by turn. A table, and a picture of it, in build/bench/. Takes a quarter of an hour.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)

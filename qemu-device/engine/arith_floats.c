@@ -91,30 +91,25 @@ void muster_arith_floats(uint8_t type, uint8_t op, uint8_t *dst, const uint8_t *
 #define FLOAT_ADD(x, y, I, NAN_BITS)	((x) + (y))
 #define FLOAT_TIMES(x, y, I, NAN_BITS)	((x) * (y))
 
-#define FLOAT_ROWS(type, name, bits, OP, LOOP, STEP, END)                                        \
+#define FLOAT_ROWS(vectors, type, name, bits, OP, LOOP, STEP, END)                               \
 	case KEY(MUSTER_DTYPE_##type, MUSTER_REDOP_##OP):                                        \
-		LOOP(v##name, STEP, END, v##bits, NAN_##name)                                    \
+		LOOP(vectors##name, STEP, END, vectors##bits, NAN_##name)                        \
 		break;
 
-#define FLOATS_ROWS(name, bits)                                                                  \
-	FLOAT_ROWS(name, name, bits, SUM, ROWS_QUICK, FLOAT_ADD, NUMBER)                         \
-	FLOAT_ROWS(name, name, bits, PROD, ROWS, FLOAT_TIMES, NUMBER)                            \
-	FLOAT_ROWS(name, name, bits, MIN, ROWS, FLOAT_MIN, ALL_DONE)                             \
-	FLOAT_ROWS(name, name, bits, MAX, ROWS, FLOAT_MAX, ALL_DONE)
+#define FLOATS_ROWS(vectors, name, bits)                                                         \
+	FLOAT_ROWS(vectors, name, name, bits, SUM, ROWS_QUICK, FLOAT_ADD, NUMBER)                \
+	FLOAT_ROWS(vectors, name, name, bits, PROD, ROWS, FLOAT_TIMES, NUMBER)                   \
+	FLOAT_ROWS(vectors, name, name, bits, MIN, ROWS, FLOAT_MIN, ALL_DONE)                    \
+	FLOAT_ROWS(vectors, name, name, bits, MAX, ROWS, FLOAT_MAX, ALL_DONE)
 
-CLONES
-static size_t apply_rows(unsigned int pair, const struct rows *rows, uint8_t *dst, size_t bytes)
-{
-	size_t at = 0;
+/* Complex sums go part by part. */
+#define ALL_ROWS(vectors)                                                                        \
+	FLOATS_ROWS(vectors, F32, I32)                                                           \
+	FLOATS_ROWS(vectors, F64, I64)                                                           \
+	FLOAT_ROWS(vectors, C32, F32, I32, SUM, ROWS_QUICK, FLOAT_ADD, NUMBER)                   \
+	FLOAT_ROWS(vectors, C64, F64, I64, SUM, ROWS_QUICK, FLOAT_ADD, NUMBER)
 
-	switch (pair) {
-	FLOATS_ROWS(F32, I32)
-	FLOATS_ROWS(F64, I64)
-	FLOAT_ROWS(C32, F32, I32, SUM, ROWS_QUICK, FLOAT_ADD, NUMBER)	/* part by part */
-	FLOAT_ROWS(C64, F64, I64, SUM, ROWS_QUICK, FLOAT_ADD, NUMBER)
-	}
-	return at;
-}
+ROWS_FUNCTION(apply_rows, ALL_ROWS)
 
 size_t muster_arith_floats_rows(uint8_t type, uint8_t op, const struct rows *rows, uint8_t *dst,
 				size_t bytes)

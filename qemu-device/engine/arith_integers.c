@@ -77,49 +77,35 @@ void muster_arith_integers(uint8_t type, uint8_t op, uint8_t *dst, const uint8_t
 		apply_by_size(KEY(muster_dtype_size(type), op), dst, a, b, bytes);
 }
 
-#define INT_ROWS(key, name, OP, LOOP)                                                            \
+#define INT_ROWS(key, vector, OP, LOOP)                                                          \
 	case KEY(key, MUSTER_REDOP_##OP):                                                        \
-		LOOP(v##name, INT_##OP, ALL_DONE)                                                \
+		LOOP(vector, INT_##OP, ALL_DONE)                                                 \
 		break;
 
-#define INT_ROWS_OF_SIZE(name)                                                                   \
-	INT_ROWS(sizeof(e##name), name, SUM, ROWS_QUICK)                                         \
-	INT_ROWS(sizeof(e##name), name, PROD, ROWS)                                              \
-	INT_ROWS(sizeof(e##name), name, BAND, ROWS)                                              \
-	INT_ROWS(sizeof(e##name), name, BOR, ROWS)                                               \
-	INT_ROWS(sizeof(e##name), name, BXOR, ROWS)
+#define INT_ROWS_OF_SIZE(vectors, name)                                                          \
+	INT_ROWS(sizeof(e##name), vectors##name, SUM, ROWS_QUICK)                                \
+	INT_ROWS(sizeof(e##name), vectors##name, PROD, ROWS)                                     \
+	INT_ROWS(sizeof(e##name), vectors##name, BAND, ROWS)                                     \
+	INT_ROWS(sizeof(e##name), vectors##name, BOR, ROWS)                                      \
+	INT_ROWS(sizeof(e##name), vectors##name, BXOR, ROWS)
+#define INT_ROWS_BY_SIZE(vectors)                                                                \
+	INT_ROWS_OF_SIZE(vectors, U8)                                                            \
+	INT_ROWS_OF_SIZE(vectors, U16)                                                           \
+	INT_ROWS_OF_SIZE(vectors, U32)                                                           \
+	INT_ROWS_OF_SIZE(vectors, U64)
 
-CLONES
-static size_t rows_by_size(unsigned int pair, const struct rows *rows, uint8_t *dst, size_t bytes)
-{
-	size_t at = 0;
+ROWS_FUNCTION(rows_by_size, INT_ROWS_BY_SIZE)
 
-	switch (pair) {
-	INT_ROWS_OF_SIZE(U8)
-	INT_ROWS_OF_SIZE(U16)
-	INT_ROWS_OF_SIZE(U32)
-	INT_ROWS_OF_SIZE(U64)
-	}
-	return at;
-}
+#define INT_ROWS_OF_TYPE(vectors, name)                                                          \
+	INT_ROWS(MUSTER_DTYPE_##name, vectors##name, MIN, ROWS)                                  \
+	INT_ROWS(MUSTER_DTYPE_##name, vectors##name, MAX, ROWS)
+#define INT_ROWS_BY_ORDER(vectors)                                                               \
+	INT_ROWS_OF_TYPE(vectors, I32)                                                           \
+	INT_ROWS_OF_TYPE(vectors, U32)                                                           \
+	INT_ROWS_OF_TYPE(vectors, I64)                                                           \
+	INT_ROWS_OF_TYPE(vectors, U64)
 
-#define INT_ROWS_OF_TYPE(name)                                                                   \
-	INT_ROWS(MUSTER_DTYPE_##name, name, MIN, ROWS)                                           \
-	INT_ROWS(MUSTER_DTYPE_##name, name, MAX, ROWS)
-
-CLONES
-static size_t rows_by_order(unsigned int pair, const struct rows *rows, uint8_t *dst, size_t bytes)
-{
-	size_t at = 0;
-
-	switch (pair) {
-	INT_ROWS_OF_TYPE(I32)
-	INT_ROWS_OF_TYPE(U32)
-	INT_ROWS_OF_TYPE(I64)
-	INT_ROWS_OF_TYPE(U64)
-	}
-	return at;
-}
+ROWS_FUNCTION(rows_by_order, INT_ROWS_BY_ORDER)
 
 size_t muster_arith_integers_rows(uint8_t type, uint8_t op, const struct rows *rows, uint8_t *dst,
 				  size_t bytes)

@@ -9,24 +9,37 @@
 #ifndef MUSTER_ARITH_VECTOR_H
 #define MUSTER_ARITH_VECTOR_H
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "arith.h"
 
-/* One build for every machine; the wide one is chosen when the program is loaded. */
+/*
+ * One build for every machine; the wide one is chosen when the program is loaded. Where packets are read side by side,
+ * memory is so quick that each instruction counts: for that alone there is one with vectors as long as a line
+ * of a cache, too.
+ */
 #if !defined(CLONES) && defined(__x86_64__)
 #define CLONES __attribute__((target_clones("avx2", "default")))
-#elif !defined(CLONES)
+#define LINE_BUILD __attribute__((target("avx512bw")))
+#define HAS_LINE_BUILD __builtin_cpu_supports("avx512bw")
+#else
+#define LINE_BUILD
+#define HAS_LINE_BUILD false
+#endif
+#ifndef CLONES
 #define CLONES
 #endif
 
 #define WIDE 32		/* bytes of a vector */
+#define LINE (2 * WIDE)	/* of a line of a cache */
 
 /* A vector of so many bytes; it needs no alignment. */
 #define VECTOR(name, element, bytes)                                                             \
 	typedef element name __attribute__((vector_size(bytes), aligned(1), may_alias))
-/* v: a wide vector, e: a vector of one element. */
+/* l: a vector as long as a line, v: a wide one, e: of one element. */
 #define VECTORS(name, element)                                                                   \
+	VECTOR(l##name, element, LINE);                                                          \
 	VECTOR(v##name, element, WIDE);                                                          \
 	VECTOR(e##name, element, sizeof(element))
 
@@ -55,8 +68,6 @@ VECTOR(twoF64, double, 16);
 /* A comparison of vectors is all ones where it holds. */
 #define SELECT(mask, x, y) (((mask) & (x)) | (~(mask) & (y)))
 
-#define LINE (2 * WIDE)		/* bytes of a line of a cache */
-
 /* dst[i] = EXPR(x, y) for vectors of type T, as long as a whole one is left. */
 #define SWEEP_ONE(T, i, EXPR, ...)                                                               \
 	do {                                                                                     \
@@ -83,7 +94,7 @@ struct rows {
 };
 
 /*
- * Two vectors of a source, each read once, and what is so far behind them asked for: the machine sees too late that
+ * A line of a source in one vector or two, read once, and what is so far behind them asked for: the machine sees too late that
  * several packets are read side by side, as each is short and lies elsewhere. With less than 8 lines memory is waited
  * for, with more they are too many for the cache.
  */
@@ -91,7 +102,8 @@ enum { ROWS_AHEAD = 8 * LINE };
 #define ROWS_READ(T, x, k)                                                                       \
 	const uint8_t *x##_at = from[k];                                                         \
 	__builtin_prefetch(x##_at + at + ROWS_AHEAD);                                            \
-	T x##0 = ((const T *)(x##_at + at))[0], x##1 = ((const T *)(x##_at + at))[1];
+	T x##0 = ((const T *)(x##_at + at))[0];                                                  \
+	T x##1 = sizeof(T) < LINE ? ((const T *)(x##_at + at))[1] : x##0;
 
 #define ROWS_STEP(T, x, y, STEP, ...)                                                            \
 	do {                                                                                     \
@@ -118,7 +130,8 @@ enum { ROWS_AHEAD = 8 * LINE };
 
 #define ROWS_END(T, END, ...)                                                                    \
 	((T *)(dst + at))[0] = (T)END(x0, ##__VA_ARGS__);                                        \
-	((T *)(dst + at))[1] = (T)END(x1, ##__VA_ARGS__);
+	if (sizeof(T) < LINE)                                                                    \
+		((T *)(dst + at))[1] = (T)END(x1, ##__VA_ARGS__);
 
 /*
  * In whole turns; `at` stands behind the last one then. STEP(x, y) may leave for END(x) what the next
@@ -193,6 +206,27 @@ enum { ROWS_AHEAD = 8 * LINE };
 			ROWS_ADD(T, x, 8, STEP, ##__VA_ARGS__), END, ##__VA_ARGS__)              \
 	else                                                                                     \
 		ROWS(T, STEP, END, ##__VA_ARGS__)
+
+/* A function that does CASES(l) where there are such vectors, else CASES(v): how many bytes are done. */
+#define ROWS_BUILD(BUILD, name, CASES, vectors)                                                  \
+	BUILD static size_t name(unsigned int pair, const struct rows *rows, uint8_t *dst,       \
+				 size_t bytes)                                                   \
+	{                                                                                        \
+		size_t at = 0;                                                                   \
+												 \
+		switch (pair) {                                                                  \
+		CASES(vectors)                                                                   \
+		}                                                                                \
+		return at;                                                                       \
+	}
+#define ROWS_FUNCTION(name, CASES)                                                               \
+	ROWS_BUILD(CLONES, name##_wide, CASES, v)                                                \
+	ROWS_BUILD(LINE_BUILD, name##_lines, CASES, l)                                                \
+	static size_t name(unsigned int pair, const struct rows *rows, uint8_t *dst, size_t bytes) \
+	{                                                                                        \
+		return HAS_LINE_BUILD ? name##_lines(pair, rows, dst, bytes) :                        \
+				   name##_wide(pair, rows, dst, bytes);                          \
+	}
 
 /* Nothing is left for the end. */
 #define ALL_DONE(x, ...) (x)
