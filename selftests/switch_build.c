@@ -176,14 +176,13 @@ static int program_make(struct net *net, const struct muster_schedule *schedule,
 	host->space[KEY_OUT - 1] = calloc(1, net->what->bytes);
 	host->space[SPACES - 1] = calloc(1, host->program->scratch_bytes + 1);
 	host->brings_out = in_place && !member;
-	for (uint64_t k = 0; k < params.count && host->brings_out; k++)
-		((double *)host->space[KEY_OUT - 1])[k] = net_number(0, k);
+	if (host->brings_out)
+		net_numbers(host->space[KEY_OUT - 1], 0, 0, params.count);
 	for (uint32_t i = 0; i < host->program->nr_descs; i++) {
 		struct muster_desc *desc = &host->program->descs[i];
 		const uint64_t first = desc->range.load_addr / 8;	/* where data[] will be */
 
-		for (uint64_t k = 0; k < desc->inline_len / 8; k++)
-			((double *)desc->data)[k] = net_number(member, first + k);
+		net_numbers(desc->data, member, first, desc->inline_len / 8);
 	}
 	return 0;
 }

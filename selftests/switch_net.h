@@ -71,8 +71,8 @@ struct net {
 extern const struct muster_engine_world net_host_table;
 extern const struct muster_switch_world net_box_table;
 
-/* Element `index` of a member's input. */
-double net_number(uint32_t member, uint64_t index);
+/* So many numbers of a member's input, from the first one on. */
+void net_numbers(void *to, uint32_t member, uint64_t first, uint64_t nr);
 
 /* 0; or -errno and a word on standard error. What is there is freed by net_free() in any case. */
 int net_make(struct net *net);

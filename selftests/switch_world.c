@@ -49,15 +49,17 @@ static void travel(struct net *net, double *link_ns, double ready_ns, const stru
 
 /* ---- what an engine may do to the world -------------------------------------------------- */
 
-double net_number(uint32_t member, uint64_t index)
+static double number(uint32_t member, uint64_t index)
 {
 	return (double)(member + 1) * (double)(index % PERIOD + 1);
 }
 
-static void numbers_put(double *numbers, uint32_t member, uint64_t first, uint32_t nr)
+void net_numbers(void *to, uint32_t member, uint64_t first, uint64_t nr)
 {
-	for (uint32_t i = 0; i < nr; i++)
-		numbers[i] = net_number(member, first + i);
+	double *numbers = to;
+
+	for (uint64_t i = 0; i < nr; i++)
+		numbers[i] = number(member, first + i);
 }
 
 static int host_read(void *opaque, uint16_t vp, uint32_t key, uint64_t addr, void *to, uint32_t len)
@@ -68,7 +70,7 @@ static int host_read(void *opaque, uint16_t vp, uint32_t key, uint64_t addr, voi
 	if (host->space[key - 1])
 		memcpy(to, host->space[key - 1] + addr, len);
 	else
-		numbers_put(to, host->member, addr / 8, len / 8);
+		net_numbers(to, host->member, addr / 8, len / 8);
 	if (key != KEY_IN && !(key == KEY_OUT && host->brings_out))
 		return 0;
 	host->bus_ns = later(host->bus_ns, host->now_ns) + len / world_costs.bus_bytes_ns;
@@ -83,7 +85,7 @@ static bool is_result(const struct net *net, uint64_t at, const double *numbers,
 	double factor = net->what->coll == MUSTER_COLL_BROADCAST ? 1 : n * (n + 1) / 2;
 
 	for (uint32_t i = 0; i < len / 8; i++)
-		if (numbers[i] != factor * net_number(0, at / 8 + i))
+		if (numbers[i] != factor * number(0, at / 8 + i))
 			return false;
 	return true;
 }

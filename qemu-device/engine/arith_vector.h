@@ -94,9 +94,9 @@ struct rows {
 };
 
 /*
- * A line of a source in one vector or two, read once, and what is so far behind them asked for: the machine sees too late that
- * several packets are read side by side, as each is short and lies elsewhere. With less than 8 lines memory is waited
- * for, with more they are too many for the cache.
+ * A line of a source, in one vector or two, read once, and what is so far behind it asked for: the machine sees
+ * too late that several packets are read side by side, as each is short and lies elsewhere. With less than
+ * 8 lines memory is waited for, with more they are too many for the cache.
  */
 enum { ROWS_AHEAD = 8 * LINE };
 #define ROWS_READ(T, x, k)                                                                       \
@@ -207,24 +207,25 @@ enum { ROWS_AHEAD = 8 * LINE };
 	else                                                                                     \
 		ROWS(T, STEP, END, ##__VA_ARGS__)
 
-/* A function that does CASES(l) where there are such vectors, else CASES(v): how many bytes are done. */
 #define ROWS_BUILD(BUILD, name, CASES, vectors)                                                  \
 	BUILD static size_t name(unsigned int pair, const struct rows *rows, uint8_t *dst,       \
 				 size_t bytes)                                                   \
 	{                                                                                        \
 		size_t at = 0;                                                                   \
-												 \
+                                                                                                 \
 		switch (pair) {                                                                  \
 		CASES(vectors)                                                                   \
 		}                                                                                \
 		return at;                                                                       \
 	}
+
+/* A function that does CASES(l) where there are such vectors, else CASES(v). Return: how many bytes are done. */
 #define ROWS_FUNCTION(name, CASES)                                                               \
 	ROWS_BUILD(CLONES, name##_wide, CASES, v)                                                \
-	ROWS_BUILD(LINE_BUILD, name##_lines, CASES, l)                                                \
+	ROWS_BUILD(LINE_BUILD, name##_lines, CASES, l)                                           \
 	static size_t name(unsigned int pair, const struct rows *rows, uint8_t *dst, size_t bytes) \
 	{                                                                                        \
-		return HAS_LINE_BUILD ? name##_lines(pair, rows, dst, bytes) :                        \
+		return HAS_LINE_BUILD ? name##_lines(pair, rows, dst, bytes) :                   \
 				   name##_wide(pair, rows, dst, bytes);                          \
 	}
 

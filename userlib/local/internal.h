@@ -134,9 +134,9 @@ void muster_local_step(struct local *local);
 /** muster_local_went() - the engine has been stepped by something else: wake whom it sent to. */
 static inline void muster_local_went(struct local *local)
 {
-	if (local->busy)
+	if (local->busy) {
 		muster_local_step(local);
-	else if (local->rings.nr_ringing) {
+	} else if (local->rings.nr_ringing) {
 		muster_rings_flush(&local->rings, muster_local_wake, local);
 		local->has_sent = true;
 	}

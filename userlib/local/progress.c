@@ -18,12 +18,12 @@ enum {
 	DRAIN_AT_ONCE = 64,	/* packets of one ring before the engine steps */
 	DRAIN_TURNS = 1024,	/* of what came before a death, at most */
 	POLLS_PER_LOOK = 64,	/* at the clock */
-	PATIENCE_PAUSE = 64,	/* parts of a pause, which takes 20 ns or 40 */
-	PATIENCE_MAX = 6 * PATIENCE_PAUSE,
-	PATIENCE_MORE = 16,	/* after a look in vain; after another one there is one less */
 	POLLS_PER_ROUND = 8,	/* among all rings, while something comes from one */
 	POLLS_AWAITING = 64,	/* the same, while it is known who is awaited */
 	TICKS_AWAITING = 1 << 18, /* the same, while nothing comes from it; about 100 us */
+	PATIENCE_PAUSE = 64,	/* parts of a pause, which takes 20 ns or 40 */
+	PATIENCE_MAX = 6 * PATIENCE_PAUSE,
+	PATIENCE_MORE = 16,	/* after a look in vain; after another one there is one less */
 	SERVICE_US = 3000,	/* between two looks at the mesh, while polling */
 	POLLS_PER_TURN = 16,	/* between two looks at the clock */
 	STEP_BUDGET = 4096,	/* descriptors and packets */
@@ -430,12 +430,16 @@ static inline bool look_at_clock(struct local *local)
  */
 static inline void let_answer(const struct local *local)
 {
-	for (uint32_t left = local->patience; left >= PATIENCE_PAUSE; left -= PATIENCE_PAUSE)
+	uint32_t left = local->has_sent ? local->patience : 0;
+
+	for (; left >= PATIENCE_PAUSE; left -= PATIENCE_PAUSE)
 		muster_local_relax();
 }
 
 static inline void let_answer_review(struct local *local, bool came)
 {
+	if (!local->has_sent)
+		return;
 	local->has_sent = false;
 	if (came)
 		local->patience -= local->patience > 0;
@@ -455,11 +459,9 @@ bool muster_local_take(struct local *local)
 	if (rank >= local->size || local->polls % POLLS_AWAITING == 0 || local->busy)
 		return false;
 	from = &local->rings.peers[rank].from;
-	if (local->has_sent)
-		let_answer(local);
+	let_answer(local);
 	record = muster_ring_peek(from, &length);
-	if (local->has_sent)
-		let_answer_review(local, record);
+	let_answer_review(local, record);
 	if (!record || (__builtin_expect(local->dev.recording, 0) && !look_at_clock(local)) ||
 	    !muster_engine_take_run(local->engine, rank, &record->packet, record->payload, length,
 				    &left))
