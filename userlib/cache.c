@@ -290,6 +290,7 @@ static int lower(struct muster_comm *comm, struct muster_entry *entry)
 		.ranks = comm->ranks,
 		.in_place = entry->call.in_place,
 		.parts = entry->call.parts,
+		.pulse_bytes = comm->job->dev->limits.pulse_bytes,
 		.forwards = comm->job->dev->limits.forwards,
 		.idles = comm->job->dev->limits.idles,
 	};

@@ -295,7 +295,7 @@ static void compare_all(struct test_world *world, struct scene scene)
 static void test_both_paths_give_what_the_reference_says(void **state)
 {
 	static const uint32_t sizes[] = { 1, 2, 3, 4, 5, 7, 8, 13, 17 };
-	static const char *const schedules[] = { NULL, "ring", "bruck", "double-ring" };
+	static const char *const schedules[] = { NULL, "ring", "bruck", "double-ring", "pairwise" };
 
 	(void)state;
 	for (size_t n = 0; n < sizeof(sizes) / sizeof(sizes[0]); n++) {

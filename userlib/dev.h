@@ -47,6 +47,7 @@ struct muster_dev_limits {
 	uint32_t ring_slots;	/* point-to-point packets that the receive ring holds */
 	uint32_t program_descs;	/* of a program that it fetches from memory; 0: it fetches none */
 	uint32_t kept_descs;	/* descriptors of all programs that are kept at once; 0: it keeps none */
+	uint32_t pulse_bytes;	/* of what is passed on, for all its nodes alike; 0: as links like it */
 	bool forwards;		/* it sends on what comes before all of it has come (MUSTER_DESC_FORWARD) */
 	bool idles;		/* it ends many numbers by one descriptor (`numbers`) */
 };

@@ -28,7 +28,7 @@ static const enum muster_coll colls[] = {
 
 enum { NR_COLLS = sizeof(colls) / sizeof(colls[0]) };
 
-static const char *const schedules[] = { NULL, "ring", "double-ring", "bruck", "linear", "binomial" };
+static const char *const schedules[] = { NULL, "ring", "double-ring", "bruck", "linear", "binomial", "pairwise" };
 
 /* ---- the reference -------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 #include "test_vectors.h"
 
 static const char *const schedules[] = { NULL, "binomial", "recursive-doubling", "rabenseifner",
-					 "ring" };
+					 "ring", "pairwise" };
 
 /* An operation of all ranks, with buffers of its own. */
 struct scene {

@@ -69,8 +69,9 @@ struct muster_engine_world {
 	 * Optional: whether a node can read this VP's range in place, or in a copy that was
 	 * made now, whose key, also of this VP, and address then stand in *lent; and a peer's
 	 * range as such a place. With both, large data is not sent but taken by the receiver
-	 * from where it lies (memory rings). A copy goes with lent_back(), which is called when
-	 * its send is closed, or with its context.
+	 * from where it lies (memory rings). A copy may be lent again, to another node. It goes
+	 * with lent_back(), which is called for each send that has it when that is closed, or with
+	 * its context.
 	 */
 	bool (*lend)(void *world, uint16_t vp, uint32_t context, uint32_t node,
 		     struct muster_reference *lent);

@@ -372,6 +372,66 @@ static void what_is_lent_as_a_copy_is_given_back(void **state)
 	}
 }
 
+/* Twice to nodes 1 and 2: what is there, and then, where that was, with what node 3 has. */
+static void post_to_two(struct world *w, uint64_t bytes, uint32_t pulse_len)
+{
+	struct muster_desc descs[4], part;
+	uint32_t i, r;
+
+	for (i = 0; i < 4; i++) {
+		descs[i] = desc_rdma(i == 2 ? MUSTER_DESC_REDUCE : 0, i == 2, bytes, pulse_len);
+		desc_load(&descs[i], IN);
+		desc_to(&descs[i], 1 + i % 2, i / 2);
+	}
+	desc_store(&descs[2], IN);
+	descs[0].flags |= MUSTER_DESC_CH;
+	descs[3].flags |= MUSTER_DESC_CT | MUSTER_DESC_COLL_END;
+	world_post(w, 0, descs, 4);
+	for (r = 1; r < 3; r++) {
+		for (i = 0; i < 2; i++) {
+			descs[i] = desc_rdma(i ? MUSTER_DESC_CT | MUSTER_DESC_COLL_END : MUSTER_DESC_CH, 1, bytes,
+					     pulse_len);
+			desc_store(&descs[i], OUT + i * bytes);
+		}
+		world_post(w, r, descs, 2);
+	}
+	part = desc_rdma(MUSTER_DESC_CH | MUSTER_DESC_CT | MUSTER_DESC_COLL_END, 0, bytes, pulse_len);
+	desc_load(&part, IN);
+	desc_to(&part, 0, 0);
+	world_post(w, 3, &part, 1);
+}
+
+static void members_read_one_copy_until_its_range_changes(void **state)
+{
+	enum { PULSES = 3, PULSE = 8192, BYTES = PULSES * PULSE };
+
+	(void)state;
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		struct world *w = vary(4, seed);
+
+		w->share = w->copy = true;
+		w->peers_hidden = false;
+		w->refuse_percent = 0;
+		world_start(w);
+		for (uint32_t r = 0; r < 4; r++)
+			fill(w, r, BYTES, 0);
+		post_to_two(w, BYTES, PULSE);
+		world_run(w);
+		for (uint32_t i = 0; i < BYTES / 8; i++) {
+			double before = 1.1 + i * 0.7, after = before + (4.4 + i * 0.7);
+
+			for (uint32_t r = 1; r < 3; r++) {
+				assert_memory_equal(world_double(w, r, OUT) + i, &before, 8);
+				assert_memory_equal(world_double(w, r, OUT + BYTES) + i, &after, 8);
+			}
+		}
+		/* one more where the first was read before the second one could be sent */
+		assert_in_range(w->nodes[0].copies_made, 2 * PULSES, 2 * PULSES + 1);
+		assert_int_equal(w->nodes[0].copied, 0);
+		world_destroy(w);
+	}
+}
+
 static void what_a_peer_cannot_map_is_sent(void **state)
 {
 	struct world *w = vary(4, 3);
@@ -618,6 +678,7 @@ int main(void)
 		cmocka_unit_test(rabenseifner_runs_in_pulses_with_packets),
 		cmocka_unit_test(rabenseifner_runs_in_pulses_by_reference),
 		cmocka_unit_test(what_is_lent_as_a_copy_is_given_back),
+		cmocka_unit_test(members_read_one_copy_until_its_range_changes),
 		cmocka_unit_test(what_a_peer_cannot_map_is_sent),
 		cmocka_unit_test(two_ranks_exchange_whole_vectors),
 		cmocka_unit_test(an_exchange_in_place_without_room_waits_and_tells_why),

@@ -66,6 +66,8 @@ struct world_node {
 	uint8_t *memory;
 	uint8_t copies[WORLD_COPIES][WORLD_COPY_BYTES];
 	uint32_t copied;		/* a bit each: lent, and not given back */
+	uint32_t readers[WORLD_COPIES];	/* sends that have it */
+	uint32_t copies_made;
 	struct muster_cqe cqes[WORLD_CQES_MAX];
 	uint32_t nr_cqes;
 	struct world_packet delivered;
@@ -213,6 +215,10 @@ static inline bool world_lend(void *opaque, uint16_t vp, uint32_t context, uint3
 
 	(void)context;
 	(void)peer;
+	if (node->world->copy && lent->key == WORLD_COPY_KEY) {
+		node->readers[(lent->addr - WORLD_MEMORY) / WORLD_COPY_BYTES]++;
+		return true;
+	}
 	if (!node->world->share || vp != WORLD_VP || lent->key != WORLD_KEY)
 		return false;
 	if (!node->world->copy)
@@ -221,6 +227,8 @@ static inline bool world_lend(void *opaque, uint16_t vp, uint32_t context, uint3
 		return false;
 	place = (uint32_t)__builtin_ctz(free);
 	node->copied |= 1u << place;
+	node->readers[place] = 1;
+	node->copies_made++;
 	memcpy(node->copies[place], node->memory + lent->addr, lent->length);
 	lent->key = WORLD_COPY_KEY;
 	lent->addr = WORLD_MEMORY + place * WORLD_COPY_BYTES;	/* where no memory is */
@@ -231,10 +239,12 @@ static inline bool world_lend(void *opaque, uint16_t vp, uint32_t context, uint3
 static inline void world_lent_back(void *opaque, const struct muster_reference *lent)
 {
 	struct world_node *node = opaque;
-	uint32_t bit = 1u << (lent->addr - WORLD_MEMORY) / WORLD_COPY_BYTES;
+	uint32_t place = (lent->addr - WORLD_MEMORY) / WORLD_COPY_BYTES;
 
-	assert_true(lent->key == WORLD_COPY_KEY && node->copied & bit);
-	node->copied &= ~bit;
+	assert_true(lent->key == WORLD_COPY_KEY && node->copied >> place & 1);
+	if (--node->readers[place])
+		return;
+	node->copied &= ~(1u << place);
 	memset(world_place(node, lent->key, lent->addr), 0xdb, WORLD_COPY_BYTES);
 }
 

@@ -68,6 +68,20 @@ static bool send_eager(struct context *ctx, const struct instance *inst, struct 
 	return true;
 }
 
+/* Where that lies which a step sends. */
+static struct muster_reference source_of(const struct sequence *seq, const struct step *step,
+					 uint32_t pulse)
+{
+	uint64_t offset = (uint64_t)pulse * seq->pulse_len;
+
+	return (struct muster_reference){
+		.addr = (step->store_key ? step->store_addr : step->load_addr) + offset,
+		.length = muster_step_bytes(seq, step, pulse),
+		.key = step->store_key ? step->store_key : step->load_key,
+	};
+}
+
+/* The same, or its copy. */
 static struct muster_reference range_of(const struct send *send)
 {
 	return (struct muster_reference){
@@ -75,17 +89,48 @@ static struct muster_reference range_of(const struct send *send)
 	};
 }
 
+static bool stores_into(const struct sequence *seq, const struct step *step, uint32_t pulse,
+			const struct muster_reference *range)
+{
+	uint64_t addr = step->store_addr + (uint64_t)pulse * seq->pulse_len;
+
+	return step->store_key && addr < range->addr + range->length &&
+	       range->addr < addr + muster_step_bytes(seq, step, pulse);
+}
+
+/* An earlier send with a copy of the same range, in which nothing has been stored since: several members read one. */
+static const struct send *same_copy(const struct context *ctx, const struct instance *inst,
+				    const struct send *send)
+{
+	const struct sequence *seq = muster_sequence_current(ctx);
+	const struct muster_reference range = range_of(send);
+	uint32_t index = send - inst->sends;
+
+	while (index && !stores_into(seq, &seq->steps[index], inst->pulse, &range)) {
+		const struct send *other = &inst->sends[--index];
+		const struct muster_reference source = source_of(seq, &seq->steps[index], inst->pulse);
+
+		if (inst->open >> index & 1 && !other->is_inline && other->is_copy &&
+		    other->total == send->total && source.key == range.key && source.addr == range.addr)
+			return other;
+	}
+	return NULL;
+}
+
 /* Of a copy all else goes, too, so that what it was made of may be overwritten. */
-static void lend(struct context *ctx, struct send *send, struct muster_reference *reference)
+static void lend(struct context *ctx, const struct instance *inst, struct send *send)
 {
 	const struct muster_engine *engine = ctx->engine;
+	const struct send *same = same_copy(ctx, inst, send);
+	struct muster_reference lent = range_of(same ? same : send);
 
-	send->by_reference = send->total && engine->world.lend &&
-			     engine->world.lend(engine->opaque, ctx->vp, ctx->id,
-						muster_member(ctx, send->member)->node, reference);
-	send->is_copy = send->by_reference && reference->key != send->key;
-	send->key = reference->key;
-	send->addr = reference->addr;
+	send->by_reference = engine->world.lend(engine->opaque, ctx->vp, ctx->id,
+						muster_member(ctx, send->member)->node, &lent);
+	if (!send->by_reference)
+		return;
+	send->is_copy = lent.key != send->key;
+	send->key = lent.key;
+	send->addr = lent.addr;
 }
 
 /* Of what it sends: all, unless the message comes still. */
@@ -98,12 +143,14 @@ static uint64_t fragments_here(const struct instance *inst, const struct send *s
 
 static bool send_rts(struct context *ctx, const struct instance *inst, struct send *send)
 {
-	struct muster_reference reference = range_of(send);
+	struct muster_reference reference;
 	struct muster_packet packet;
 
 	prepare(ctx, MUSTER_PACKET_RTS, inst, send, &packet);
-	if (!send->is_copy && fragments_here(inst, send) == UINT64_MAX)
-		lend(ctx, send, &reference);
+	if (send->total && ctx->engine->world.lend && !send->is_copy &&
+	    fragments_here(inst, send) == UINT64_MAX)
+		lend(ctx, inst, send);
+	reference = range_of(send);
 	if (send->by_reference) {
 		packet.flags |= MUSTER_PACKET_REFERENCE;
 		packet.length = sizeof(reference);
@@ -213,13 +260,13 @@ static uint16_t packet_flags(const struct step *step)
 static void source_set(struct send *send, const struct sequence *seq, const struct step *step,
 		       uint32_t pulse)
 {
-	uint64_t offset = (uint64_t)pulse * seq->pulse_len;
+	const struct muster_reference source = source_of(seq, step, pulse);
 
 	send->eager = seq->pulse_count == 1 && send->total <= MUSTER_MTU;
 	send->is_copy = false;
 	send->by_reference = false;
-	send->key = step->store_key ? step->store_key : step->load_key;
-	send->addr = (step->store_key ? step->store_addr : step->load_addr) + offset;
+	send->key = source.key;
+	send->addr = source.addr;
 }
 
 void muster_send_prepare(const struct context *ctx, const struct sequence *seq,

@@ -50,12 +50,26 @@ void *muster_copy_take(struct muster_copies *copies, struct muster_regions_own *
 		return NULL;
 	place = take(copies);
 	copies->contexts[place] = context + 1;
+	copies->readers[place] = 1;
 	return copies->memory + (size_t)place * MUSTER_PULSE_MAX;
+}
+
+static uint32_t place_of(const struct muster_copies *copies, const void *addr)
+{
+	return (uint32_t)(((const uint8_t *)addr - copies->memory) / MUSTER_PULSE_MAX);
+}
+
+void muster_copy_again(struct muster_copies *copies, const void *addr)
+{
+	copies->readers[place_of(copies, addr)]++;
 }
 
 void muster_copy_give(struct muster_copies *copies, const void *addr)
 {
-	give(copies, (uint32_t)(((const uint8_t *)addr - copies->memory) / MUSTER_PULSE_MAX));
+	uint32_t place = place_of(copies, addr);
+
+	if (!--copies->readers[place])
+		give(copies, place);
 }
 
 void muster_copies_drop(struct muster_copies *copies, uint32_t context)

@@ -23,6 +23,7 @@ struct muster_copies {
 	uint8_t warm[MUSTER_COPIES_WARM];
 	uint8_t spare[MUSTER_COPIES_MAX - MUSTER_COPIES_WARM];
 	uint32_t contexts[MUSTER_COPIES_MAX];	/* plus one; 0: free */
+	uint8_t readers[MUSTER_COPIES_MAX];	/* sends of that context that have it still */
 };
 
 /**
@@ -32,7 +33,9 @@ struct muster_copies {
  */
 void *muster_copy_take(struct muster_copies *copies, struct muster_regions_own *regions,
 		       uint32_t context);
-/** muster_copy_give() - addr is of muster_copy_take(). */
+/** muster_copy_again() - another send has the copy at addr, too. */
+void muster_copy_again(struct muster_copies *copies, const void *addr);
+/** muster_copy_give() - a send has done with the copy at addr. */
 void muster_copy_give(struct muster_copies *copies, const void *addr);
 /** muster_copies_drop() - all that a context holds still: it has failed. */
 void muster_copies_drop(struct muster_copies *copies, uint32_t context);

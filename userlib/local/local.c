@@ -27,7 +27,10 @@
  */
 #define SILENCE_US	(365ull * 86400 * 1000000)
 
-enum { SETTLE_US = 1000000 };	/* before the caller blocks elsewhere, where others may do so, too */
+enum {
+	SETTLE_US = 1000000,	/* before the caller blocks elsewhere, where others may do so, too */
+	RING_PULSE = 128 << 10,	/* that is lent costs no more than a short one; who passes it on has begun before */
+};
 
 static struct local *to_local(struct muster_dev *dev)
 {
@@ -572,6 +575,7 @@ int muster_local_open(const struct muster_oob *oob, const struct muster_local_co
 	}
 	local->dev.crowded = local->alone || muster_mesh_crowded(local->mesh);	/* guests have processors, too */
 	local->dev.limits.forwards = !rings;	/* over rings nothing is sent that peers can read */
+	local->dev.limits.pulse_bytes = rings ? RING_PULSE : 0;
 	*dev = &local->dev;
 	return 0;
 }

@@ -318,6 +318,9 @@ static void copies_end_with_their_context(struct muster_oob *oob, const void *ar
 			uint8_t *place = muster_copy_take(copies, &((struct local *)dev)->memory, 9);
 
 			EXPECT(place == copies->memory + nr % MUSTER_COPIES_WARM * (size_t)MUSTER_PULSE_MAX);
+			muster_copy_again(copies, place);
+			muster_copy_give(copies, place);
+			EXPECT(copies->nr_free == MUSTER_COPIES_MAX - 1);
 			muster_copy_give(copies, place);
 		}
 	}

@@ -14,10 +14,11 @@
 
 enum {
 	ROUND_BYTES = 32 << 10,		/* a step costs as much as so many bytes more */
-	WHOLE_BYTES = 512 << 10,	/* above, copies of whole messages do not stay in caches */
+	WHOLE_BYTES = 128 << 10,	/* above, whole messages cost more than parts to each */
 	FOLDS_BYTES = 16 << 10,		/* above, folding costs more than parts do */
-	RING_CHUNK_BYTES = 4 << 10,	/* a ring's chunks should not be shorter */
-	RING_RANKS = 16,		/* nor its steps be many more than a tree's */
+	EACH_BYTES = 4 << 10,		/* parts to each should not be shorter */
+	EACH_RANKS = 16,		/* nor be so many that few fit into a stage, */
+	EACH_POWER_RANKS = 4,		/* or halving takes no more steps than they are messages */
 	LINEAR_BLOCK_BYTES = 8 << 10,	/* from here passing on costs more than a root's steps */
 	LINEAR_RANKS = 1024,
 	DIRECT_RANKS = 7,		/* above, messages to all cost more than steps, */
@@ -33,7 +34,7 @@ static const struct muster_generator *const generators[] = {
 	&muster_generate_linear, &muster_generate_pairwise, &muster_generate_scan,
 	&muster_generate_sweep, &muster_generate_4nomial, &muster_generate_8nomial,
 	&muster_generate_double_ring, &muster_generate_dissemination, &muster_generate_direct, &muster_generate_double_tree,
-	&muster_generate_halving_doubling,
+	&muster_generate_halving_doubling, &muster_generate_pairwise_apart,
 };
 
 uint32_t muster_chunks_one(uint32_t ranks)
@@ -80,15 +81,15 @@ static const char *choose_allreduce(uint32_t ranks, uint64_t bytes)
 		return "direct";
 	if (doubling_is_quicker(ranks, bytes))
 		return "recursive-doubling";
-	if (folds && ranks <= RING_RANKS && bytes / ranks >= RING_CHUNK_BYTES)
-		return "ring";
+	if (ranks <= (folds ? EACH_RANKS : EACH_POWER_RANKS) && bytes / ranks >= EACH_BYTES)
+		return "pairwise";
 	return "rabenseifner";
 }
 
-/* The same bytes either way; a ring's neighbours and short stages suit long messages. */
+/* The same bytes either way; of long ones none should be passed on. */
 static const char *choose_half(uint32_t ranks, uint64_t bytes)
 {
-	return ranks <= RING_RANKS && bytes / ranks >= RING_CHUNK_BYTES ? "ring" : "bruck";
+	return ranks <= EACH_RANKS && bytes / ranks >= EACH_BYTES ? "pairwise" : "bruck";
 }
 
 static const char *choose_rooted(uint32_t ranks, uint64_t bytes)

@@ -61,8 +61,8 @@ static void all_that_is_generated_is_proved(void **state)
 				for (uint32_t root = 0;
 				     root < (muster_coll_rooted(coll) && ranks < 20 ? ranks : 1); root++)
 					nr += check_one(name, coll, ranks, root);
-	/* 23 pairs without a root; 13 with one, which is any rank up to 19 ranks; direct: 2, up to 32 */
-	assert_int_equal(nr, 2 * 32 + 23 * 70 + 13 * (19 * 20 / 2 + 51) + 34 + (19 * 20 / 2 + 15));
+	/* 26 pairs without a root; 13 with one, which is any rank up to 19 ranks; direct: 2, up to 32 */
+	assert_int_equal(nr, 2 * 32 + 26 * 70 + 13 * (19 * 20 / 2 + 51) + 34 + (19 * 20 / 2 + 15));
 }
 
 static void large_ones_are_proved(void **state)
@@ -312,6 +312,10 @@ static void steps_are_as_few_as_known(void **state)
 		{ "double-tree", MUSTER_COLL_BROADCAST, 32, 18 },
 		{ "halving-doubling", MUSTER_COLL_REDUCE, 32, 10 },
 		{ "halving-doubling", MUSTER_COLL_ALLREDUCE, 12, 8 },
+		{ "pairwise", MUSTER_COLL_ALLREDUCE, 1, 0 },
+		{ "pairwise", MUSTER_COLL_ALLREDUCE, 5, 8 },
+		{ "pairwise", MUSTER_COLL_REDUCE_SCATTER, 5, 4 },
+		{ "pairwise", MUSTER_COLL_ALLGATHER, 5, 4 },
 	};
 
 	(void)state;
@@ -347,15 +351,15 @@ static void the_choice_follows_size_and_ranks(void **state)
 	assert_choice(MUSTER_COLL_REDUCE, 7, 1 << 20, "binomial");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 4, 8, "recursive-doubling");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 3, 16 << 10, "direct");
-	assert_choice(MUSTER_COLL_ALLREDUCE, 3, (16 << 10) + 8, "ring");
+	assert_choice(MUSTER_COLL_ALLREDUCE, 3, (16 << 10) + 8, "pairwise");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 6, 2 << 10, "direct");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 6, (2 << 10) + 8, "recursive-doubling");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 7, 8, "recursive-doubling");
-	assert_choice(MUSTER_COLL_ALLREDUCE, 4, 1 << 20, "rabenseifner");
-	assert_choice(MUSTER_COLL_ALLREDUCE, 5, 1 << 20, "ring");
+	assert_choice(MUSTER_COLL_ALLREDUCE, 4, 1 << 20, "pairwise");
+	assert_choice(MUSTER_COLL_ALLREDUCE, 5, 1 << 20, "pairwise");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 2, 1 << 30, "recursive-doubling");
-	assert_choice(MUSTER_COLL_ALLREDUCE, 4, 512 << 10, "recursive-doubling");
-	assert_choice(MUSTER_COLL_ALLREDUCE, 4, (512 << 10) + 8, "rabenseifner");
+	assert_choice(MUSTER_COLL_ALLREDUCE, 4, 128 << 10, "recursive-doubling");
+	assert_choice(MUSTER_COLL_ALLREDUCE, 4, (128 << 10) + 8, "pairwise");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 8, 96 << 10, "recursive-doubling");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 8, (96 << 10) + 8, "rabenseifner");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 1024, 64 << 10, "rabenseifner");
@@ -365,7 +369,7 @@ static void the_choice_follows_size_and_ranks(void **state)
 	assert_choice(MUSTER_COLL_ALLREDUCE, 2000, 1 << 20, "rabenseifner");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 65536, 1 << 30, "rabenseifner");
 	assert_choice(MUSTER_COLL_ALLGATHER, 7, 1000, "bruck");
-	assert_choice(MUSTER_COLL_ALLGATHER, 7, 1 << 20, "ring");
+	assert_choice(MUSTER_COLL_ALLGATHER, 7, 1 << 20, "pairwise");
 	assert_choice(MUSTER_COLL_REDUCE_SCATTER, 17, 1 << 20, "bruck");
 	assert_choice(MUSTER_COLL_GATHER, 7, 1000, "binomial");
 	assert_choice(MUSTER_COLL_SCATTER, 7, 1 << 20, "linear");

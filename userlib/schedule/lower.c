@@ -444,8 +444,10 @@ static uint32_t pulse_max(const struct lowering *l)
 {
 	uint32_t bytes = l->schedule->variant.pulse_bytes;
 
+	if (!bytes && l->schedule->ranks > 2)
+		bytes = l->params->pulse_bytes ? l->params->pulse_bytes : PULSE_PASSED;
 	if (!bytes)
-		bytes = l->schedule->ranks > 2 ? PULSE_PASSED : MUSTER_PULSE_MAX;
+		bytes = MUSTER_PULSE_MAX;
 	return bytes < MUSTER_PULSE_MAX ? bytes : MUSTER_PULSE_MAX;
 }
 

@@ -107,6 +107,7 @@ extern const struct muster_generator muster_generate_bruck;
 extern const struct muster_generator muster_generate_subtrees;
 extern const struct muster_generator muster_generate_linear;
 extern const struct muster_generator muster_generate_pairwise;
+extern const struct muster_generator muster_generate_pairwise_apart;
 extern const struct muster_generator muster_generate_scan;
 extern const struct muster_generator muster_generate_sweep;
 

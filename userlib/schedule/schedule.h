@@ -314,6 +314,7 @@ struct muster_lower_params {
 	const uint32_t *ranks;	/* of the job, by rank; NULL: the same */
 	bool in_place;		/* input is in OUT already */
 	bool parts;		/* buffers hold no more of the message than the rank has and needs */
+	uint32_t pulse_bytes;	/* of one pulse of what is passed on, at most; 0: as links like it */
 	bool forwards;		/* what is sent on goes as it comes (MUSTER_DESC_FORWARD) */
 	bool idles;		/* one descriptor ends stages in which the rank has nothing to do: see below */
 };
