@@ -79,6 +79,14 @@ read_at_start() {
 }
 check "jobs read the file when they start, for their number of ranks" read_at_start
 
+by_collective() {
+	runs double-ring MUSTER_ALLREDUCE=double-ring
+	runs rabenseifner MUSTER_ALLREDUCE=4=double-ring,1M=rabenseifner,ring
+	runs rabenseifner MUSTER_ALLREDUCE=rabenseifner MUSTER_SCHEDULE=allreduce=ring
+	runs ring MUSTER_BROADCAST=binomial MUSTER_SCHEDULE=allreduce=ring
+}
+check "a collective's own variable chooses for it" by_collective
+
 # usage: takes WORDS [ENVIRONMENT]...: an allreduce of 64 KiB among two ranks
 takes() {
 	words=$1

@@ -46,6 +46,13 @@ static void test_a_bad_setting_is_refused_with_name_value_and_what_is_allowed(vo
 	refused_setting("MUSTER_DEADLINE", "-1", "MUSTER_DEADLINE");
 	refused_setting("MUSTER_SCHEDULE", "", "MUSTER_SCHEDULE=: allowed is");
 	refused_setting("MUSTER_SCHEDULE", "magic", "no schedule named \"magic\"");
+	refused_setting("MUSTER_ALLREDUCE", "", "MUSTER_ALLREDUCE=: allowed are");
+	refused_setting("MUSTER_ALLREDUCE", "ring,", "MUSTER_ALLREDUCE=ring,: allowed are");
+	refused_setting("MUSTER_ALLREDUCE", "./file", "a file goes to MUSTER_SCHEDULE");
+	refused_setting("MUSTER_REDUCE_SCATTER", "magic", "no schedule named \"magic\"");
+	setenv("MUSTER_SCHEDULE", "ring", 1);
+	refused_setting("MUSTER_BARRIER", "direct", "MUSTER_SCHEDULE=ring beside barrier=direct");
+	unsetenv("MUSTER_SCHEDULE");
 	setenv("MUSTER_DEVICE", "verbs", 1);
 	refused_setting("MUSTER_UPLINK", "16711680", "MUSTER_UPLINK=16711680: expected are node and life");
 	refused_setting("MUSTER_UPLINK", "7,1", "MUSTER_UPLINK=7,1: expected are node and life");

@@ -110,7 +110,7 @@ struct muster_oob {
  * MUSTER_RANK and MUSTER_SIZE: this rank and how many there are; else those of Open MPI, MPICH or
  * Slurm. MUSTER_RENDEZVOUS: where they meet; "unix:NAME", an abstract socket's name
  * (muster-run sets all three); "file:/PATH" or "tcp:ADDRESS:PORT" under other launchers. MUSTER_DEVICE, MUSTER_WIRE, MUSTER_OFFLOAD,
- * MUSTER_SCHEDULE, MUSTER_TUNING, MUSTER_BUMP, MUSTER_DUMP, MUSTER_ENGINE, MUSTER_DEADLINE, MUSTER_PROGRESS, MUSTER_RESTART,
+ * MUSTER_SCHEDULE, MUSTER_ALLREDUCE and so on, MUSTER_TUNING, MUSTER_BUMP, MUSTER_DUMP, MUSTER_ENGINE, MUSTER_DEADLINE, MUSTER_PROGRESS, MUSTER_RESTART,
  * MUSTER_STATS, MUSTER_LOG: see muster(7). Blocks until all ranks are there, at most the deadline (10 s); a process that is
  * in another job already goes on with that one's operations on another thread, or finishes them.
  *

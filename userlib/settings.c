@@ -5,6 +5,7 @@
  * what is allowed. Nothing is ever ignored.
  */
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -15,6 +16,7 @@
 
 #include "bootstrap.h"
 #include "rails.h"
+#include "schedule.h"
 
 enum {
 	SECONDS_MAX = 86400,
@@ -169,20 +171,63 @@ static int device_read(struct muster_settings *settings, char *why, size_t why_l
 	return strcmp(settings->wire, "switch") ? 0 : fabric_read(settings, why, why_len);
 }
 
-/* Only the length is checked here; that the schedule exists and fits, when the world is there. */
+/* False: there is no room for it. */
+static bool list_add(struct muster_settings *settings, const char *item, size_t len)
+{
+	size_t at = strlen(settings->schedule), comma = at > 0;
+
+	if (at + comma + len >= sizeof(settings->schedule))
+		return false;
+	snprintf(settings->schedule + at, len + comma + 1, "%s%s", comma ? "," : "", item);
+	return true;
+}
+
+/* MUSTER_ALLREDUCE=4K=direct,ring and the like: the same as allreduce:4K=direct,allreduce=ring. */
+static int collective_read(struct muster_settings *settings, enum muster_coll coll, char *why,
+			   size_t why_len)
+{
+	char name[32], item[MUSTER_SCHEDULE_NAME_MAX + 32];
+	const char *value, *from, *end;
+	int at = snprintf(name, sizeof(name), "MUSTER_%s", muster_coll_name(coll)), len = 0;
+
+	while (at-- > 0)
+		name[at] = name[at] == '-' ? '_' : (char)toupper((unsigned char)name[at]);
+	value = getenv(name);
+	for (from = value; from; from = *end ? end + 1 : NULL) {
+		end = strchrnul(from, ',');
+		len = snprintf(item, sizeof(item), "%s%s%.*s", muster_coll_name(coll),
+			       memchr(from, '=', (size_t)(end - from)) ? ":" : "=", (int)(end - from), from);
+		if (end == from || strchr(item, '/') || len >= (int)sizeof(item) ||
+		    !list_add(settings, item, (size_t)len)) {
+			snprintf(why, why_len, "%s=%.32s: allowed are schedules' names, each by itself or behind the size up to which it is meant (4K=direct,ring); a file goes to MUSTER_SCHEDULE",
+				 name, value);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+/* Only the form is checked here; that the schedule exists and fits, when the world is there. */
 static int schedule_read(struct muster_settings *settings, char *why, size_t why_len)
 {
 	const char *value = getenv("MUSTER_SCHEDULE");
+	int err = 0;
 
-	if (!value)
-		return 0;
-	if (!*value || strlen(value) >= sizeof(settings->schedule)) {
+	for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll < MUSTER_COLL_END && !err; coll++)
+		err = coll == MUSTER_COLL_CUSTOM ? 0 : collective_read(settings, coll, why, why_len);
+	if (err || !value)
+		return err;
+	if (*settings->schedule && (!strchr(value, '=') || strchr(value, '/'))) {
+		snprintf(why, why_len, "MUSTER_SCHEDULE=%.32s beside %.64s of a collective's own variable: it has to be a list there, such as broadcast=binomial",
+			 value, settings->schedule);
+		return -EINVAL;
+	}
+	if (!*value || !list_add(settings, value, strlen(value))) {
 		snprintf(why, why_len,
 			 "MUSTER_SCHEDULE=%.32s: allowed is a schedule's name or a file, of 1 to %zu bytes",
 			 value, sizeof(settings->schedule) - 1);
 		return -EINVAL;
 	}
-	strcpy(settings->schedule, value);
 	return 0;
 }
 
