@@ -127,7 +127,7 @@ static void clocks_read(uint64_t *ns, uint64_t *cycles)
  */
 static void tell_clock(char *words, size_t size, bool count_time)
 {
-	uint64_t ns[2], cycles[2];
+	uint64_t ns[2] = { 0 }, cycles[2] = { 0 };
 
 	words[0] = 0;
 	if (count_time)

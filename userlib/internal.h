@@ -278,7 +278,7 @@ struct muster_comm {
 	uint8_t status;			/* and what the device said, if it was that */
 	struct muster_told *told;	/* which schedules to use (schedules.c); NULL: the library chooses */
 	struct muster_op_info last;
-	char *last_why;			/* MUSTER_WHY_MAX bytes, where last.why is not static; or NULL */
+	char *last_why;			/* where last.why is not static; or NULL */
 
 	struct muster_warm *warm;	/* what it has to run (warm.c); NULL: it is cool, */
 	struct muster_runs *runs;	/* and this is all that it remembers, or NULL */

@@ -429,6 +429,7 @@ static void test_what_changes_between_two_calls_is_heeded(void **state)
 static void test_a_choice_holds_though_ranks_wait_in_another_order(void **state)
 {
 	static int32_t in[2][2], out[2][2][2];
+	static struct muster_request *one_each[2];
 	struct muster_request *older[2], *newer[2];
 	int results[2];
 
@@ -442,9 +443,13 @@ static void test_a_choice_holds_though_ranks_wait_in_another_order(void **state)
 		assert_int_equal(muster_allreduce_start(world->comms[r], in[r], out[1][r], 2,
 							MUSTER_I32, MUSTER_SUM, &newer[r]), 0);
 	}
-	test_finish(world, (struct muster_request *[]){ newer[0], older[1] }, results);
+	one_each[0] = newer[0];
+	one_each[1] = older[1];
+	test_finish(world, one_each, results);
 	assert_int_equal(results[0] | results[1], 0);
-	test_finish(world, (struct muster_request *[]){ older[0], newer[1] }, results);
+	one_each[0] = older[0];
+	one_each[1] = newer[1];
+	test_finish(world, one_each, results);
 	assert_int_equal(results[0] | results[1], 0);
 	sum(2, 1, 1);
 	last("recursive-doubling", MUSTER_PATH_HOST);

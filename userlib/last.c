@@ -13,6 +13,8 @@
 #include "tree.h"
 #include "turn.h"
 
+enum { WHYS_MAX = 5 * MUSTER_WHY_MAX };	/* bytes of all reasons together */
+
 static bool is_network(enum muster_path path)
 {
 	return path == MUSTER_PATH_SWITCH || path == MUSTER_PATH_BUMP;
@@ -33,11 +35,11 @@ static void why_set(struct muster_comm *comm, const struct muster_request *reque
 	if (!no_bump && !no_tree && !*order && !*rails && request->why != entry->why)
 		return;
 	if (!comm->last_why)
-		comm->last_why = malloc(MUSTER_WHY_MAX);
+		comm->last_why = malloc(WHYS_MAX);
 	comm->last.why = "no memory for why";
 	if (!comm->last_why)
 		return;
-	snprintf(comm->last_why, MUSTER_WHY_MAX, "%s%s%s%s%s%s%s%s", rails, request->why, order,
+	snprintf(comm->last_why, WHYS_MAX, "%s%s%s%s%s%s%s%s", rails, request->why, order,
 		 no_tree ? "; not the switches: " : "", no_tree ? entry->no_tree : "",
 		 no_bump ? "; not the bump: " : "", no_bump ? entry->no_bump : "", others);
 	comm->last.why = comm->last_why;	/* the entry may go */

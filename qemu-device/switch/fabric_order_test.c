@@ -56,7 +56,7 @@ static void append(char *sum, const char *operand)
 	expression both;
 
 	if (!*sum)
-		strcpy(sum, operand);
+		memmove(sum, operand, strlen(operand) + 1);
 	else if (snprintf(both, sizeof(both), "(%s %s)", sum, operand) < (int)sizeof(both))
 		strcpy(sum, both);
 	else

@@ -151,7 +151,7 @@ static int climb(struct laying *laying, uint32_t host)
 	int err = 0;
 
 	while (from != laying->root && err >= 0) {
-		uint32_t node = from, port = laying->ways.back[from], comes;
+		uint32_t node = from, port = laying->ways.back[from], comes = 0;
 
 		do
 			node = fabric->ends[node * fabric->radix + laying->ways.back[node]].node;

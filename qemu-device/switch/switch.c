@@ -92,7 +92,8 @@ bool muster_switch_step(struct muster_switch *sw)
 
 	lock_step(sw);
 	group = sw->owing;
-	left = flows_step(sw) | reach_settle(sw);
+	left = flows_step(sw);
+	left |= reach_settle(sw);
 	for (; group; group = next) {
 		next = group->next_owing;
 		group_settle(sw, group);

@@ -577,7 +577,7 @@ int muster_wire_socket_open(const char *spec, uint32_t node, uint32_t incarnatio
 			    uint64_t deadline_us, const struct muster_wire_events *events,
 			    void *owner, struct muster_wire **wire, char *why, size_t why_len)
 {
-	struct port *port;
+	struct port *port = NULL;
 	int err = muster_port_new(spec, node, incarnation, deadline_us, events, owner, &port, why, why_len);
 
 	if (err)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Fetch a C compiler that is newer than the machine's own and unpack it into the cache, with
 # the libraries that it runs on; nothing is installed. It runs through the loader of its own
-# release, and takes headers and assembler from the machine: enough to compile, not to link.
+# release, and takes headers, assembler, linker and libraries from the machine: what it links runs there. It has no sanitizers.
 # Afterwards
 #   build/compilers/gcc-14   compiles as gcc-14 would
 # usage: compiler.sh SERIES SUITE      (14 trixie)
@@ -14,8 +14,9 @@ SERIES=$1
 SUITE=$2
 DIR=$MUSTER_CACHE/compilers
 ARCH=$(uname -m)-linux-gnu
+DONE=$DIR/$SERIES.links		# all of it is there
 
-# usage: needs PACKAGE...: they and all that they need, but for what only linking needs.
+# usage: needs PACKAGE...: they and all that they need, but for what the machine has.
 needs() {
 	apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks \
 		--no-replaces --no-enhances --no-pre-depends "$@" | grep '^[a-z]' |
@@ -47,20 +48,22 @@ wrap() {
 fetch() {
 	need dpkg-deb flock as
 	cache_lock compilers
-	[ ! -f "$DIR/$SERIES" ] || return 0
+	[ ! -f "$DONE" ] || return 0
 	mkdir -p "$DIR"
 	fetch_packages
 	root=$DIR/gcc-$SERIES
 	unpack_packages "$DIR/download" "$root"
 	mkdir "$root/wrapped"
-	wrap "$root/wrapped/cc1" "$root" "usr/libexec/gcc/$ARCH/$SERIES/cc1"
-	wrap "$root/gcc-$SERIES" "$root" "usr/bin/$ARCH-gcc-$SERIES" "-B '$root/wrapped/'"
-	echo 'int main(void) { return 0; }' | "$root/gcc-$SERIES" -c -x c -o /dev/null - ||
+	for part in cc1 collect2; do
+		wrap "$root/wrapped/$part" "$root" "usr/libexec/gcc/$ARCH/$SERIES/$part"
+	done
+	wrap "$root/gcc-$SERIES" "$root" "usr/bin/$ARCH-gcc-$SERIES" "-B '$root/wrapped/' -fno-use-linker-plugin"
+	echo 'int main(void) { return 0; }' | "$root/gcc-$SERIES" -x c -o "$DIR/download/runs" - && "$DIR/download/runs" ||
 		die "gcc-$SERIES of $SUITE does not run on this machine"
 	rm -rf "$DIR/download"
-	echo "$SUITE" >"$DIR/$SERIES"
+	echo "$SUITE" >"$DONE"
 }
 
-[ -f "$DIR/$SERIES" ] || fetch
+[ -f "$DONE" ] || fetch
 mkdir -p "$MUSTER_ROOT/build/compilers"
 ln -sfn "$DIR/gcc-$SERIES/gcc-$SERIES" "$MUSTER_ROOT/build/compilers/gcc-$SERIES"

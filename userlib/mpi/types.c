@@ -286,7 +286,7 @@ static bool is_plain(MPI_Datatype type)
 /* MPI says so of what it is to pack: nothing. */
 static bool is_committed(MPI_Datatype type)
 {
-	char nothing;
+	char nothing = 0;
 	int position = 0;
 
 	return !PMPI_Pack(&nothing, 0, type, &nothing, sizeof(nothing), &position, muster_mpi.own);
