@@ -275,7 +275,8 @@ static void test_a_persistent_one_has_its_own_result(void **state)
 						       MUSTER_SUM, &requests[r]), 0);
 	for (int32_t i = 0; i < 12; i++) {
 		static int32_t others[2][LONG], sums[2][LONG];
-		struct muster_request *beside[2], *started[2] = { requests[0], requests[1] };
+		static struct muster_request *started[2];
+		struct muster_request *beside[2];
 		bool alone = i % 2;
 
 		for (uint32_t r = 0; r < 2; r++) {
@@ -286,6 +287,7 @@ static void test_a_persistent_one_has_its_own_result(void **state)
 									LONG, MUSTER_I32, MUSTER_SUM,
 									&beside[r]), 0);
 			assert_int_equal(muster_start(requests[r]), 0);
+			started[r] = requests[r];
 		}
 		if (!alone)
 			test_finish(world, beside, results);
