@@ -275,8 +275,7 @@ static void test_a_persistent_one_has_its_own_result(void **state)
 						       MUSTER_SUM, &requests[r]), 0);
 	for (int32_t i = 0; i < 12; i++) {
 		static int32_t others[2][LONG], sums[2][LONG];
-		static struct muster_request *started[2];
-		struct muster_request *beside[2];
+		struct muster_request *beside[2], *started[2] = { requests[0], requests[1] };
 		bool alone = i % 2;
 
 		for (uint32_t r = 0; r < 2; r++) {
@@ -287,7 +286,6 @@ static void test_a_persistent_one_has_its_own_result(void **state)
 									LONG, MUSTER_I32, MUSTER_SUM,
 									&beside[r]), 0);
 			assert_int_equal(muster_start(requests[r]), 0);
-			started[r] = requests[r];
 		}
 		if (!alone)
 			test_finish(world, beside, results);
@@ -431,7 +429,6 @@ static void test_what_changes_between_two_calls_is_heeded(void **state)
 static void test_a_choice_holds_though_ranks_wait_in_another_order(void **state)
 {
 	static int32_t in[2][2], out[2][2][2];
-	static struct muster_request *one_each[2];
 	struct muster_request *older[2], *newer[2];
 	int results[2];
 
@@ -445,13 +442,9 @@ static void test_a_choice_holds_though_ranks_wait_in_another_order(void **state)
 		assert_int_equal(muster_allreduce_start(world->comms[r], in[r], out[1][r], 2,
 							MUSTER_I32, MUSTER_SUM, &newer[r]), 0);
 	}
-	one_each[0] = newer[0];
-	one_each[1] = older[1];
-	test_finish(world, one_each, results);
+	test_finish(world, (struct muster_request *[]){ newer[0], older[1] }, results);
 	assert_int_equal(results[0] | results[1], 0);
-	one_each[0] = older[0];
-	one_each[1] = newer[1];
-	test_finish(world, one_each, results);
+	test_finish(world, (struct muster_request *[]){ older[0], newer[1] }, results);
 	assert_int_equal(results[0] | results[1], 0);
 	sum(2, 1, 1);
 	last("recursive-doubling", MUSTER_PATH_HOST);

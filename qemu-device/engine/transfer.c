@@ -111,7 +111,7 @@ static const struct send *same_copy(const struct context *ctx, const struct inst
 		const struct muster_reference source = source_of(seq, &seq->steps[index], inst->pulse);
 
 		if (inst->open >> index & 1 && !other->is_inline && other->is_copy &&
-		    other->total == send->total && source.key == range.key && source.addr == range.addr)
+		    source.key == range.key && source.addr == range.addr && source.length == range.length)
 			return other;
 	}
 	return NULL;

@@ -29,7 +29,7 @@
 
 enum {
 	SETTLE_US = 1000000,	/* before the caller blocks elsewhere, where others may do so, too */
-	RING_PULSE = 128 << 10,	/* that is lent costs no more than a short one; who passes it on has begun before */
+	RING_PULSE = 128 << 10,	/* bytes; each is a few messages, however long it is, as it is read where it lies */
 };
 
 static struct local *to_local(struct muster_dev *dev)

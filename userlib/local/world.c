@@ -112,13 +112,13 @@ static bool lend(void *world, uint16_t vp, uint32_t context, uint32_t node,
 	(void)vp;
 	if (!region || node >= local->size || region->access & MUSTER_ACCESS_APART)
 		return false;
-	if (lent->key == local->copies.key) {
-		if (!share(local, lent->key, node))
-			return false;
+	if (!region->shared)
+		return lend_copy(local, context, node, lent);
+	if (!share(local, lent->key, node))
+		return false;
+	if (lent->key == local->copies.key)
 		muster_copy_again(&local->copies, (const void *)(uintptr_t)lent->addr);
-		return true;
-	}
-	return region->shared ? share(local, lent->key, node) : lend_copy(local, context, node, lent);
+	return true;
 }
 
 static void lent_back(void *world, const struct muster_reference *lent)

@@ -27,14 +27,6 @@ static void exchange(const struct muster_schedule *schedule, uint32_t rank, uint
 	exchange->from = (rank + ranks - distance) % ranks;
 }
 
-/* One message in each step. */
-static uint32_t received(const struct muster_part *part, uint32_t rank, uint32_t step)
-{
-	(void)part;
-	(void)rank;
-	return step;
-}
-
 const struct muster_generator muster_generate_dissemination = {
 	.name = "dissemination",
 	.colls = 1u << MUSTER_COLL_BARRIER,
@@ -43,5 +35,5 @@ const struct muster_generator muster_generate_dissemination = {
 	.steps = steps,
 	.step = step_kind,
 	.exchange = exchange,
-	.received = received,
+	.received = muster_received_each,
 };

@@ -76,13 +76,6 @@ static void exchange_apart(const struct muster_schedule *schedule, uint32_t rank
 	exchange->received = scattering ? rank : exchange->from;
 }
 
-static uint32_t received_apart(const struct muster_part *part, uint32_t rank, uint32_t step)
-{
-	(void)part;
-	(void)rank;
-	return step;
-}
-
 const struct muster_generator muster_generate_pairwise_apart = {
 	.name = "pairwise",
 	.colls = 1u << MUSTER_COLL_ALLREDUCE | 1u << MUSTER_COLL_REDUCE_SCATTER |
@@ -92,7 +85,7 @@ const struct muster_generator muster_generate_pairwise_apart = {
 	.steps = steps_apart,
 	.step = step_kind_apart,
 	.exchange = exchange_apart,
-	.received = received_apart,
+	.received = muster_received_each,
 };
 
 const struct muster_generator muster_generate_pairwise = {

@@ -68,6 +68,8 @@ struct muster_generator {
 /** muster_chunks_one(), muster_chunks_each() - chunks of generators: one, or one for each rank. */
 uint32_t muster_chunks_one(uint32_t ranks);
 uint32_t muster_chunks_each(uint32_t ranks);
+/** muster_received_each() - of generators in which every rank receives one message in each step. */
+uint32_t muster_received_each(const struct muster_part *part, uint32_t rank, uint32_t step);
 
 /** muster_doublings() - how often one is doubled until it is no less than nr. */
 static inline uint32_t muster_doublings(uint32_t nr)
