@@ -39,7 +39,7 @@ static const struct {
 	{ "sources_max", MUSTER_SOURCES_MAX }, { "seq_descs_max", MUSTER_SEQ_DESCS_MAX },
 	{ "seq_queue_max", MUSTER_SEQ_QUEUE_MAX }, { "kept_max", MUSTER_KEPT_MAX },
 	{ "kept_descs_max", MUSTER_KEPT_DESCS_MAX }, { "program_descs_max", MUSTER_PROGRAM_DESCS_MAX },
-	{ "inline_max", MUSTER_INLINE_MAX },
+	{ "mp_max", MUSTER_MP_MAX }, { "inline_max", MUSTER_INLINE_MAX },
 	{ "window", MUSTER_WINDOW }, { "pulse_max", MUSTER_PULSE_MAX },
 	{ "write_max", MUSTER_WRITE_MAX }, { "writes_open", MUSTER_WRITES_OPEN },
 	{ "pulses_live", MUSTER_PULSES_LIVE }, { "tree_pulses_live", MUSTER_TREE_PULSES_LIVE },

@@ -32,7 +32,8 @@ enum muster_limit {
 	MUSTER_KEPT_MAX = 64,		/* programs kept, per context */
 	MUSTER_KEPT_DESCS_MAX = 8192,	/* descriptors of all programs that a VP has kept */
 	MUSTER_PROGRAM_DESCS_MAX = 16384, /* descriptors of a program that lies in memory */
-	MUSTER_INLINE_MAX = 64,		/* bytes of payload in an MP descriptor */
+	MUSTER_MP_MAX = 256,		/* bytes of an MP message, */
+	MUSTER_INLINE_MAX = 64,		/* and those of them that its descriptor can bring */
 	MUSTER_WINDOW = 8,		/* sequences a sender may be ahead of a receiver (W) */
 	MUSTER_PULSE_MAX = 256 << 10,	/* bytes of one pulse of one transfer */
 	MUSTER_WRITE_MAX = 1 << 30,	/* bytes of one one-sided write */

@@ -11,7 +11,7 @@
 
 #include "muster_desc.h"
 
-#define MUSTER_PACKET_VERSION		6
+#define MUSTER_PACKET_VERSION		7
 
 enum muster_packet_type {
 	MUSTER_PACKET_DATA = 1,		/* fills a slot, whole or a fragment of it */

@@ -148,7 +148,7 @@ static void bind(const struct muster_comm *comm, const struct muster_entry *entr
 	memcpy(descs, program->descs, program->nr_descs * sizeof(*descs));
 	for (uint32_t i = 0; i < program->nr_descs; i++)
 		descs[i].cookie = kept->start.cookie;
-	if (program->is_inline)
+	if (program->is_small)
 		bind_small(comm, program, kept, descs);
 	else
 		bind_long(comm, entry, kept, descs);
@@ -193,13 +193,13 @@ static int keep(struct muster_request *request)
 	struct muster_dev *dev = comm->job->dev;
 	struct muster_desc descs[MUSTER_SEQ_DESCS_MAX];
 	int err = muster_comm_bounce(comm);
-	struct muster_kept *kept = err ? NULL : slot_find(comm, program->is_inline);
+	struct muster_kept *kept = err ? NULL : slot_find(comm, program->is_small);
 
 	if (err)
 		return muster_comm_give_up(comm, err);
 	if (!kept)
 		return 1;
-	entry->keep_tried = !(program->is_inline || memory_make(comm, kept)) ||
+	entry->keep_tried = !(program->is_small || memory_make(comm, kept)) ||
 			    !has_room(comm, kept, program->nr_descs);
 	if (entry->keep_tried)
 		return 1;
@@ -231,7 +231,7 @@ static bool is_worth_it(const struct muster_entry *entry)
 
 	if (!entry->posted || entry->keep_tried || program->nr_stages != 1)
 		return false;
-	return program->is_inline ||
+	return program->is_small ||
 	       (entry->chosen == MUSTER_PATH_NIC && !entry->call.cut && entry->call.bytes <= MUSTER_MTU &&
 		muster_entry_stand_in(entry) + program->scratch_bytes <= PLACE_BYTES);
 }

@@ -19,7 +19,7 @@ static void space_find(const struct muster_request *request, uint32_t space, uin
 	if (space == MUSTER_SPACE_IN) {
 		*key = request->in_pin.key;
 		*base = (uintptr_t)request->in;
-	} else if (request->entry->program->is_inline) {
+	} else if (request->entry->program->is_small) {
 		*key = comm->warm->bounce_key;
 		*base = (uintptr_t)comm->warm->bounce + request->bounce * MUSTER_INLINE_MAX;
 	} else if (space == MUSTER_SPACE_SCRATCH) {
@@ -126,7 +126,7 @@ static int begin(struct muster_request *request)
 			return muster_comm_give_up(comm, err);
 	}
 	request->cookie = request->number;
-	if (!request->entry->program->is_inline) {
+	if (!request->entry->program->is_small) {
 		request->entry->posted = true;
 		request->copy_out = NULL;	/* a kept one was started by this request before */
 		return 0;
@@ -148,7 +148,7 @@ void muster_nic_ended(struct muster_request *request)
 		muster_long_forget(request);	/* its lengths and buffers may be others at the next start */
 	if (request->kept)
 		request->kept->busy = false;
-	else if (request->state == MUSTER_REQUEST_RUNNING && request->entry->program->is_inline)
+	else if (request->state == MUSTER_REQUEST_RUNNING && request->entry->program->is_small)
 		request->comm->warm->completed++;
 }
 

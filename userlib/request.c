@@ -133,7 +133,7 @@ static inline int buffers_pin(struct muster_request *request)
 	if (request->path == MUSTER_PATH_BUMP)
 		return 0;
 	if (request->entry->call.bytes <= MUSTER_INLINE_MAX &&
-	    (request->path == MUSTER_PATH_HOST || request->entry->program->is_inline))
+	    (request->path == MUSTER_PATH_HOST || request->entry->program->is_small))
 		return 0;
 	if (request->entry->schedule->variant.push)
 		access |= MUSTER_ACCESS_APART;
@@ -149,12 +149,12 @@ static inline int buffers_pin(struct muster_request *request)
 static inline void buffers_set(struct muster_request *request, const void *in, void *out)
 {
 	const struct muster_entry *entry = request->entry;
-	bool is_inline = muster_path_is_posted(request->path) && entry->program->is_inline;
+	bool is_small = muster_path_is_posted(request->path) && entry->program->is_small;
 
 	request->in = (void *)((uintptr_t)in - entry->has.first);
 	request->out = (void *)((uintptr_t)out - entry->needs.first);
-	request->copy_out = is_inline && entry->gets_result ? out : NULL;
-	request->scratch = !is_inline && request->path != MUSTER_PATH_BUMP && entry->passes;
+	request->copy_out = is_small && entry->gets_result ? out : NULL;
+	request->scratch = !is_small && request->path != MUSTER_PATH_BUMP && entry->passes;
 }
 
 int muster_request_pin(struct muster_request *request, const void *in, void *out)

@@ -32,7 +32,7 @@ static size_t overwritten(const struct muster_request *request, uint8_t **from)
 	const struct muster_entry *entry = request->entry;
 	const uint8_t *in = request->in + entry->has.first, *in_end = in + entry->has.bytes;
 	uint8_t *out = request->out + entry->needs.first, *out_end = out + entry->needs.bytes;
-	bool beside = request->copy_out && entry->program->is_inline &&
+	bool beside = request->copy_out && entry->program->is_small &&
 		      request->comm->restarts->how != MUSTER_RESTART_AGREED;
 
 	if (!muster_coll_row(entry->call.coll)->combines || muster_request_is_late(request) || beside)

@@ -407,7 +407,7 @@ int muster_trees_lower(struct muster_comm *comm, struct muster_entry *entry)
 	program = program_new(rounds_of(comm, call));
 	if (!program)
 		return muster_fail(comm->job, -ENOMEM, "no memory for an operation on a tree");
-	program->is_inline = call->bytes <= MUSTER_INLINE_MAX && !is_of_blocks(call);
+	program->is_inline = program->is_small = call->bytes <= MUSTER_INLINE_MAX && !is_of_blocks(call);
 	program->bytes = call->bytes;
 	program->out_bytes = entry->gets_result && call->coll != MUSTER_COLL_REDUCE_SCATTER ? call->bytes : 0;
 	for (uint32_t round = 0; round < program->nr_stages; round++)

@@ -46,7 +46,7 @@ static const uint8_t kinds[] = {
 	MUSTER_REDOPS(KINDS)
 };
 
-/* A packet, a pulse and inline data hold whole elements. */
+/* A packet, a pulse and what is inline hold whole elements. */
 #define FITS(name, number, word, bytes, kind)                                                    \
 	MUSTER_STATIC_ASSERT(MUSTER_INLINE_MAX % (bytes) == 0 && MUSTER_MTU % (bytes) == 0, word);
 MUSTER_DTYPES(FITS)

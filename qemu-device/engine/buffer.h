@@ -58,7 +58,7 @@ struct entry {
 	bool asked;		/* of a copy: the member is to say that it has ended its number */
 	bool disputed;		/* another member has written it otherwise, before it could be judged */
 	union {
-		uint8_t data[MUSTER_INLINE_MAX] __attribute__((aligned(8)));
+		uint8_t data[MUSTER_MP_MAX] __attribute__((aligned(8)));
 		uint16_t blocks[PULSE_BLOCKS];
 		struct muster_reference reference;
 	};

@@ -101,7 +101,7 @@ static bool inline_valid(const struct muster_desc *desc, const struct sequence *
 {
 	uint32_t load_key = desc->inline_len ? 0 : desc->range.load_key;
 
-	if (desc->length > MUSTER_INLINE_MAX || seq->pulse_count != 1 || !sends_address(desc) ||
+	if (desc->length > MUSTER_MP_MAX || seq->pulse_count != 1 || !sends_address(desc) ||
 	    (!desc->inline_len && !range_loads(desc->range, desc->length)) ||
 	    (desc->inline_len && seq->kept))
 		return false;

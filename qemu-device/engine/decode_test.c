@@ -87,6 +87,8 @@ static void inline_programs_are_checked(void **state)
 	REFUSE_MP(0, d[0].inline_len = 0; memset(d[0].data, 0, sizeof(d[0].data)));
 	REFUSE_MP(0, d[0].inline_len = d[0].length = MUSTER_INLINE_MAX + 1);
 	REFUSE_MP(0, d[0].length = 1ull << 32 | 8);
+	REFUSE_MP(0, memset(d[0].data, 0, sizeof(d[0].data)); desc_load(&d[0], 0);
+		  d[0].inline_len = 0; d[0].length = MUSTER_MP_MAX + 8);
 	REFUSE_MP(1, d[1].length = 16);
 	REFUSE_MP(1, d[1].inline_len = 8);
 	REFUSE_MP(0, d[0].flags |= MUSTER_DESC_SWAP_LOCAL_DATA; d[0].inline_len = 0);
@@ -166,6 +168,10 @@ static void an_operand_may_have_its_own_place(void **state)
 	nothing[0].length = nothing[1].length = 0;
 	expect(0, nothing, 2, 0);		/* nor anything to combine */
 	desc_load(&mp[1], 0);
+	expect(0, mp, 2, 0);
+	mp[0] = mp[1];
+	mp[0].flags = MUSTER_DESC_C | MUSTER_DESC_CH;
+	mp[0].length = mp[1].length = MUSTER_MP_MAX;
 	expect(0, mp, 2, 0);
 	desc_store(&rdma, 0);
 	expect(-EINVAL, &rdma, 1, 0);		/* what lies there is no operand of its own */

@@ -61,7 +61,7 @@ struct send {
 	uint32_t key;
 	uint64_t addr;
 	union {
-		uint8_t data[MUSTER_INLINE_MAX];	/* is_inline */
+		uint8_t data[MUSTER_MP_MAX];	/* is_inline */
 		struct outgoing out;	/* writes; where to is known before it is opened */
 	};
 };
@@ -79,7 +79,7 @@ struct instance {
 	uint64_t todo;		/* of these, those that wait for window or wire only */
 	uint64_t early;		/* bit per step: its send was opened before its message was here, */
 	uint64_t here;		/* of which these fragments are combined */
-	uint8_t data[MUSTER_INLINE_MAX] __attribute__((aligned(32)));
+	uint8_t data[MUSTER_MP_MAX] __attribute__((aligned(32)));
 	struct send sends[];		/* one for each step of the sequence */
 };
 

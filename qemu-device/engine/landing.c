@@ -252,15 +252,15 @@ static __attribute__((noinline)) void pass_through(struct context *ctx, uint32_t
 /* What did not ask: in the entry, in a block; or nowhere, then it is asked for later. */
 static void store(struct entry *entry, const void *payload)
 {
-	bool is_small = entry->total <= MUSTER_INLINE_MAX;
+	bool is_short = entry->total <= MUSTER_MP_MAX;
 
 	entry->state = ENTRY_ASKED;
-	if (!is_small && !muster_room_take_unasked(entry)) {
+	if (!is_short && !muster_room_take_unasked(entry)) {
 		entry->owner->engine->counters->unasked_refused++;
 		return;
 	}
 	entry->owner->engine->counters->unasked++;
-	muster_copy_small(is_small ? entry->data : muster_room_block(entry, 0), payload, entry->total);
+	muster_copy_small(is_short ? entry->data : muster_room_block(entry, 0), payload, entry->total);
 	entry->state = ENTRY_FULL;
 }
 
@@ -328,11 +328,11 @@ void muster_landing_rts(struct context *ctx, uint32_t member, const struct muste
 /* It lies in the entry, or in memory of its own: whoever sends it does not wait for a grant. */
 static bool hold(struct entry *entry, const void *payload)
 {
-	bool is_small = entry->total <= MUSTER_INLINE_MAX;
+	bool is_short = entry->total <= MUSTER_MP_MAX;
 
-	if (!is_small && !muster_room_hold(entry))
+	if (!is_short && !muster_room_hold(entry))
 		return false;
-	memcpy(is_small ? entry->data : entry->held, payload, entry->total);
+	memcpy(is_short ? entry->data : entry->held, payload, entry->total);
 	entry->state = ENTRY_FULL;
 	return true;
 }

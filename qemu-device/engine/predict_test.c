@@ -11,6 +11,8 @@
 
 enum { RANKS = 4, SEEDS = 40, RUNS = 25, OPERAND = 512, RESULT = 4096, COOKIE = 7, PREDICTED = 4, DESCS = 5 };
 
+static uint32_t nr_elements = 1;	/* of an operand */
+
 enum manner { PREDICT, PREDICT_RECORDED, POST, POST_RECORDED, MANNERS };
 
 /* Recursive doubling of two or four ranks. */
@@ -55,6 +57,8 @@ static uint32_t sum(uint32_t rank, uint32_t ranks, enum manner manner, struct mu
 {
 	uint32_t nr = ranks == 3 ? tell_both(rank, descs) : double_up(rank, ranks, descs);
 
+	for (uint32_t i = 0; i < nr; i++)
+		descs[i].length = nr_elements * sizeof(double);
 	desc_load(&descs[0], OPERAND);
 	desc_store(&descs[nr - 1], RESULT);
 	descs[nr - 1].cookie = COOKIE;
@@ -122,7 +126,8 @@ static void run(struct world *w, enum manner manner)
 		struct world_node *node = &w->nodes[rank];
 
 		if (at[rank] < RUNS && at[rank] == node->nr_cqes) {
-			*world_double(w, rank, OPERAND) = at[rank] + 1000 * rank;
+			for (i = 0; i < nr_elements; i++)
+				world_double(w, rank, OPERAND)[i] = at[rank] + 1000 * rank + i;
 			start(w, rank, manner, !at[rank]++);
 			left--;
 		}
@@ -163,8 +168,9 @@ static void assert_sums(const struct world *w)
 {
 	for (uint32_t r = 0; r < w->nr; r++) {
 		assert_int_equal(w->nodes[r].nr_cqes, RUNS);
-		assert_true(*world_double((struct world *)w, r, RESULT) ==
-			    w->nr * (RUNS - 1) + 500 * w->nr * (w->nr - 1));
+		for (uint32_t i = 0; i < nr_elements; i++)
+			assert_true(world_double((struct world *)w, r, RESULT)[i] ==
+				    w->nr * (RUNS - 1 + i) + 500 * w->nr * (w->nr - 1));
 	}
 }
 
@@ -174,6 +180,7 @@ static void what_is_predicted_is_what_would_have_been(void **state)
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		struct world *w[MANNERS];
 
+		nr_elements = seed % 5 ? 1 : MUSTER_MP_MAX / sizeof(double);
 		for (uint32_t manner = 0; manner < MANNERS; manner++) {
 			w[manner] = world_of(2 + seed % 3, seed, manner);
 			run(w[manner], manner);
@@ -194,6 +201,7 @@ static void what_is_done_at_once_is_what_the_next_step_would_have_done(void **st
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		struct world *w[2];
 
+		nr_elements = seed % 5 ? 1 : MUSTER_MP_MAX / sizeof(double);
 		for (uint32_t i = 0; i < 2; i++) {
 			w[i] = world_of(seed % 4 ? 4 : 2, seed, PREDICT);
 			w[i]->prompt = true;
@@ -211,6 +219,7 @@ static void what_is_done_at_once_is_what_the_next_step_would_have_done(void **st
 /* Both wait for the other's packet, which is in flight, and looks as it did several times. */
 static void warm_up(struct world *w, enum manner manner)
 {
+	nr_elements = 1;
 	for (uint32_t i = 0; i <= PREDICTED; i++) {
 		for (uint32_t r = 0; r < 2; r++) {
 			*world_double(w, r, OPERAND) = 10 * i + r;

@@ -45,12 +45,12 @@ static bool send_inline(struct context *ctx, const struct instance *inst, const 
 /* One packet, at once. What its receiver cannot put anywhere is kept here until it can. */
 static bool send_eager(struct context *ctx, const struct instance *inst, struct send *send)
 {
-	bool is_small = send->total <= MUSTER_INLINE_MAX;	/* an entry has room for it */
-	struct entry *copy = is_small ? NULL : muster_copy_new(ctx, send);
+	bool is_short = send->total <= MUSTER_MP_MAX;	/* an entry has room for it */
+	struct entry *copy = is_short ? NULL : muster_copy_new(ctx, send);
 	struct muster_packet packet;
 	const void *data;
 
-	send->eager = is_small || copy;
+	send->eager = is_short || copy;
 	if (!send->eager)
 		return false;
 	prepare(ctx, MUSTER_PACKET_DATA, inst, send, &packet);

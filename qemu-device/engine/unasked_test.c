@@ -103,6 +103,49 @@ static void its_source_is_free_when_the_sender_has_ended(void **state)
 	}
 }
 
+/* What is no longer than an MP message has room at its receiver always: nobody keeps a copy. */
+static void what_is_short_takes_no_block(void **state)
+{
+	enum { SHORT = MUSTER_MP_MAX / sizeof(double), RDMA = 1, ONE_MORE };
+
+	(void)state;
+	for (uint64_t seed = 0; seed < 3 * SEEDS; seed++) {
+		struct world *w = some(4, 0, seed / 3);
+		struct muster_desc sum = sum_of(3);
+
+		sum.kind = seed % 3 ? MUSTER_DESC_RDMA : MUSTER_DESC_MP;
+		sum.length = (SHORT + (seed % 3 == ONE_MORE)) * sizeof(double);
+		if (sum.kind == MUSTER_DESC_MP)
+			sum.range.pulse_len = sum.range.pulse_count = 0;
+		for (uint32_t r = 1; r < 4; r++) {
+			struct muster_desc send = send_to(0, r - 1, 0);
+
+			send.kind = sum.kind;
+			send.length = sum.length;
+			send.range.pulse_len = sum.range.pulse_len;
+			send.range.pulse_count = sum.range.pulse_count;
+			fill(w, r, 0, r);
+			world_post(w, r, &send, 1);
+		}
+		world_run(w);
+		for (uint32_t r = 0; r < 4; r++)
+			assert_int_equal(world_counters(w, r).buffer_blocks_used,
+					 seed % 3 != ONE_MORE ? 0 : r ? 1 : 3);
+		for (uint32_t r = 1; r < 4; r++)
+			fill(w, r, 0, -1000);
+		fill(w, 0, 0, 100);
+		world_post(w, 0, &sum, 1);
+		world_run(w);
+		assert_int_equal(w->nr_sent[MUSTER_PACKET_RTS], 0);
+		for (uint32_t i = 0; i < SHORT; i++)
+			assert_true(world_double(w, 0, RESULT)[i] == 106);
+		close_all(w, WORLD_CONTEXT);
+		world_run(w);
+		expect_nothing_left(w);
+		world_destroy(w);
+	}
+}
+
 /* Who waits for it may stay open for long, and even wait for its farewell. */
 static void who_has_closed_hears_of_all_numbers_that_it_asks_for(void **state)
 {
@@ -350,6 +393,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(its_source_is_free_when_the_sender_has_ended),
+		cmocka_unit_test(what_is_short_takes_no_block),
 		cmocka_unit_test(who_has_closed_hears_of_all_numbers_that_it_asks_for),
 		cmocka_unit_test(what_is_sent_again_outlives_its_context),
 		cmocka_unit_test(those_who_close_do_not_wait_for_each_other),

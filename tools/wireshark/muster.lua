@@ -20,7 +20,7 @@ local statuses = {
 	[1] = "MISMATCH", [2] = "PEER_LOST", [3] = "ABORTED", [4] = "MEMORY", [5] = "DESCRIPTOR",
 	[6] = "PROTOCOL", [7] = "FLUSHED", [8] = "STARVED",
 }
-local VERSION, HEADER, NOBODY = 6, 96, 0xffffffff
+local VERSION, HEADER, NOBODY = 7, 96, 0xffffffff
 
 f.version = ProtoField.uint8("muster.version", "Version")
 f.type = ProtoField.uint8("muster.type", "Type", base.DEC, types)
@@ -68,7 +68,7 @@ f.ref_length = ProtoField.uint64("muster.reference.length", "Length")
 f.ref_key = ProtoField.uint32("muster.reference.key", "Key")
 f.payload = ProtoField.bytes("muster.payload", "Payload")
 
-local malformed = ProtoExpert.new("muster.malformed", "This is no packet of version 6",
+local malformed = ProtoExpert.new("muster.malformed", "This is no packet of version 7",
 	expert.group.MALFORMED, expert.severity.ERROR)
 muster.experts = { malformed }
 

@@ -312,20 +312,20 @@ static void lower_stage(struct lowering *l)
 /*
  * Inline, the operand stays in the instance from one descriptor to the next: the
  * first takes it from the caller, the last stores it. A copy needs no operand; one in its
- * own place is taken from the caller once more.
+ * own place is taken from the caller once more. What is small comes with the descriptor.
  */
 static void emit_inline(const struct lowering *l, struct muster_desc *desc, bool first, bool last)
 {
 	const struct muster_coll_row *row = muster_coll_row(l->schedule->coll);
-	bool has_result = row->has_data && muster_lower_is_needed(l, 0);
+	bool has_result = row->has_data && muster_lower_is_needed(l, 0), is_small = l->program->is_small;
 	bool copies = desc->cp_count && !(desc->flags & MUSTER_DESC_REDUCE);
 	bool is_own = !desc->cp_count && desc->flags & MUSTER_DESC_REDUCE;
 	bool lies_in_out = l->params->in_place && !l->chunks[0].stage && !row->prefix;
 
 	desc->range.load_key = desc->store_key = MUSTER_SPACE_NONE;
 	if (((first && !copies) || is_own) && desc->length) {
-		desc->range.load_key = MUSTER_SPACE_IN;
-		desc->inline_len = desc->length;
+		desc->range.load_key = is_small || !l->params->in_place ? MUSTER_SPACE_IN : MUSTER_SPACE_OUT;
+		desc->inline_len = is_small ? desc->length : 0;
 	}
 	if (!first && !copies)
 		desc->flags |= MUSTER_DESC_SWAP_LOCAL_DATA;
@@ -541,11 +541,12 @@ static int measure(struct lowering *l)
 	 * From one stage to the next data goes through memory, where there is any. Of one chunk
 	 * alone: no rank begins or ends with a part of it.
 	 */
-	program->is_inline = schedule->chunks == 1 && !schedule->own && program->bytes <= MUSTER_INLINE_MAX &&
+	program->is_inline = schedule->chunks == 1 && !schedule->own && program->bytes <= MUSTER_MP_MAX &&
 			     muster_coll_chunks_unit(schedule->coll, 2) == 1 &&
 			     !muster_coll_in_place(schedule->coll) &&
 			     (!schedule->variant.memory || !program->bytes) &&
 			     (program->nr_stages == 1 || !program->bytes) && !comes_back_later(schedule);
+	program->is_small = program->is_inline && program->bytes <= MUSTER_INLINE_MAX;
 	if (!program->is_inline)
 		err = muster_stages_copy(schedule, &l->stages, l->why, l->why_len);
 	program->nr_stages = l->stages.nr;

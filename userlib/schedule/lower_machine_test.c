@@ -58,17 +58,18 @@ static void interpret(struct trial *trial)
 
 /* ---- what the engine demands of a program ---------------------------------------- */
 
+/* What it loads comes with it, if that is not too long. */
 static void assert_inline_valid(const struct muster_desc *d, const struct muster_desc *before)
 {
 	bool is_own = d->flags & MUSTER_DESC_REDUCE && !d->cp_count;
+	uint64_t brings = d->range.load_key && d->length <= MUSTER_INLINE_MAX ? d->length : 0;
 
 	if (d->flags & MUSTER_DESC_SWAP_LOCAL_DATA)
-		assert_true(before && before->length == d->length &&
-			    (is_own ? d->inline_len == d->length : !d->inline_len));
+		assert_true(before && before->length == d->length && !d->range.load_key == !(is_own && d->length));
 	else
-		assert_true(d->inline_len == d->length || (!d->inline_len && d->cp_count));
-	assert_int_equal(!d->range.load_key, !d->inline_len);
-	assert_true(d->length <= MUSTER_INLINE_MAX);
+		assert_true(d->range.load_key || !d->length || d->cp_count);
+	assert_int_equal(d->inline_len, brings);
+	assert_true(d->length <= MUSTER_MP_MAX);
 }
 
 static void assert_rdma_valid(const struct muster_desc *d, const struct muster_desc *head)

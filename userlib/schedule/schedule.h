@@ -330,7 +330,8 @@ struct muster_program {
 	uint32_t *stage_first;	/* nr_stages + 1 indices into descs; idle stages may have none (idles) */
 	struct muster_desc *descs;
 	uint32_t (*sources)[MUSTER_SLOTS_MAX];	/* of each stage: who fills its slots */
-	bool is_inline;		/* MP; where load_key is set, the caller's input goes to data[] */
+	bool is_inline;		/* MP */
+	bool is_small;		/* and no more than a descriptor brings: with load_key the caller's input goes to data[] */
 	uint64_t bytes;		/* of the whole message */
 	uint64_t scratch_bytes;	/* of MUSTER_SPACE_SCRATCH; 0: unused */
 	uint64_t out_bytes;	/* of MUSTER_SPACE_OUT, up to the last that is used */
@@ -342,7 +343,7 @@ struct muster_program {
  * Cuts the schedule into stages at the same steps on every rank, so that none
  * needs more than MUSTER_SLOTS_MAX slots or MUSTER_SEQ_DESCS_MAX descriptors, and
  * slices large chunks into pulses. Messages of one chunk and at most
- * MUSTER_INLINE_MAX bytes become MP descriptors.
+ * MUSTER_MP_MAX bytes become MP descriptors.
  * With idles the first of such stages has their descriptor and the others have none, up to a stage whose
  * number is a multiple of MUSTER_STAGES_TELL.
  * Offsets are those of the whole message in every space. Of IN a rank reads only what it

@@ -72,7 +72,7 @@ struct instance {
 	uint32_t cursor;
 	uint32_t taken;			/* of the current descriptor */
 	bool open[MUSTER_SEQ_DESCS_MAX];
-	uint8_t operand[MUSTER_INLINE_MAX];
+	uint8_t operand[MUSTER_MP_MAX];
 };
 
 struct message {
