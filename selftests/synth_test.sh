@@ -321,7 +321,7 @@ check "a tuning file chooses schedule and lowering by size" tuned
 tunes() {
 	synth solve -t full:4 -c allreduce 4 2 2 -o four
 	"$MUSTER_BUILD/tools/muster-run" -n 4 --no-bind "$MUSTER_BUILD/tools/muster_perf" \
-		--tune=./made --schedule=./four -m 64:128 -i 2 -x 0 allreduce barrier >said
+		--tune=./made --schedule=./four -m 256:512 -i 2 -x 0 allreduce barrier >said
 	grep -qE '[]] full-4-allreduce-4-2-2 +[0-9.]+ +[0-9.]+$' said
 	grep -qE '[]] full-4-allreduce-4-2-2 +push +- +[0-9.]+$' said
 	grep -qE '[]] recursive-doubling +memory +[0-9.]+ +-$' said
@@ -329,15 +329,15 @@ tunes() {
 	same 1 "$(grep -c '^barrier any ' made)"
 	tail -n 1 made | grep -q '^end$'
 	MUSTER_SCHEDULE=./made "$MUSTER_BUILD/tools/muster-run" -n 4 --no-bind \
-		"$MUSTER_BUILD/tools/muster_perf" -c -m 128:128 -i 2 -x 0 allreduce >said
+		"$MUSTER_BUILD/tools/muster_perf" -c -m 512:512 -i 2 -x 0 allreduce >said
 	name=$(sed -n 's/^allreduce any \([^ ]*\).*/\1/p' made)
 	if [ "$name" = ./four ]; then name=full-4-allreduce-4-2-2; fi
-	grep -qE " 128 .*equal +pass .* $name\$" said
+	grep -qE " 512 .*equal +pass .* $name\$" said
 	# What it has chosen is what it would choose again only by chance: this one it cannot.
 	sed 's,^allreduce any [^ ]*,allreduce any ./four,' made >forced
 	MUSTER_SCHEDULE=./forced "$MUSTER_BUILD/tools/muster-run" -n 4 --no-bind \
-		"$MUSTER_BUILD/tools/muster_perf" -c -m 128:128 -i 2 -x 0 allreduce >said
-	grep -qE ' 128 .*equal +pass .* full-4-allreduce-4-2-2$' said
+		"$MUSTER_BUILD/tools/muster_perf" -c -m 512:512 -i 2 -x 0 allreduce >said
+	grep -qE ' 512 .*equal +pass .* full-4-allreduce-4-2-2$' said
 	status=0
 	"$MUSTER_BUILD/tools/muster-run" -n 2 --no-bind "$MUSTER_BUILD/tools/muster_perf" \
 		--tune=./made --schedule=./nowhere allreduce >said 2>&1 || status=$?

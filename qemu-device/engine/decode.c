@@ -246,6 +246,7 @@ int muster_decode_sequence(const struct context *ctx, const struct muster_desc *
 	int left = -1;
 	uint32_t i, s;
 
+	seq->held_bytes = 0;
 	for (i = 0; i < nr; i++) {
 		struct muster_desc desc = descs[i];
 
@@ -264,6 +265,8 @@ int muster_decode_sequence(const struct context *ctx, const struct muster_desc *
 			return -EINVAL;
 
 		left = desc.kind == MUSTER_DESC_MP ? (int)desc.length : -1;
+		if (desc.flags & MUSTER_DESC_CP && left > seq->held_bytes)
+			seq->held_bytes = (uint16_t)left;
 		for (s = 0; s < desc.cp_count; s++)
 			seq->slot_step[seq->nr_slots++] = i;
 		seq->cookie = desc.cookie;

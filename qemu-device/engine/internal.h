@@ -60,10 +60,7 @@ struct send {
 	uint64_t gone;		/* fragments, a bit each, that have left */
 	uint32_t key;
 	uint64_t addr;
-	union {
-		uint8_t data[MUSTER_MP_MAX];	/* is_inline */
-		struct outgoing out;	/* writes; where to is known before it is opened */
-	};
+	struct outgoing out;	/* writes; where to is known before it is opened */
 };
 
 /* A sequence running for one pulse. */
@@ -80,7 +77,7 @@ struct instance {
 	uint64_t early;		/* bit per step: its send was opened before its message was here, */
 	uint64_t here;		/* of which these fragments are combined */
 	uint8_t data[MUSTER_MP_MAX] __attribute__((aligned(32)));
-	struct send sends[];		/* one for each step of the sequence */
+	struct send sends[];		/* one for each step of the sequence; behind them what they hold back (transfer.c) */
 };
 
 struct failure {

@@ -79,6 +79,7 @@ struct sequence {
 	uint8_t nr_steps;
 	uint8_t nr_slots;
 	uint8_t tree_step;		/* which one sends to the tree; NO_TREE: none does */
+	uint16_t held_bytes;		/* of the longest message that it sends inline */
 	bool coll_end;
 	uint8_t slot_step[MUSTER_SLOTS_MAX];	/* which step awaits a slot */
 	struct step steps[];

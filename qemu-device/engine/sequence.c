@@ -188,7 +188,7 @@ static void try_again(struct context *ctx, struct sequence *seq)
 /* As many as can be live at once. */
 static bool instances_new(struct context *ctx, struct sequence *seq)
 {
-	size_t bytes = sizeof(struct instance) + seq->nr_steps * sizeof(struct send);
+	size_t bytes = sizeof(struct instance) + seq->nr_steps * (sizeof(struct send) + seq->held_bytes);
 	uint32_t live = seq->pulse_count < seq->pulses_live ? seq->pulse_count : seq->pulses_live;
 
 	for (seq->nr_instances = 1; seq->nr_instances < live;)

@@ -310,6 +310,12 @@ static struct send *begin(struct context *ctx, struct instance *inst, uint32_t i
 	return send;
 }
 
+/* What an inline send that is held back will send, as the instance's own goes on. */
+static uint8_t *held(const struct sequence *seq, struct instance *inst, uint32_t index)
+{
+	return (uint8_t *)&inst->sends[seq->nr_steps] + index * seq->held_bytes;
+}
+
 void muster_send_open(struct context *ctx, struct instance *inst, uint32_t index)
 {
 	struct send *send = begin(ctx, inst, index);
@@ -317,25 +323,26 @@ void muster_send_open(struct context *ctx, struct instance *inst, uint32_t index
 	if (advance(ctx, inst, send, 1ull << index, inst->data))
 		send_close(ctx, inst, index);
 	else if (send->is_inline)
-		memcpy(send->data, inst->data, send->total);
+		memcpy(held(muster_sequence_current(ctx), inst, index), inst->data, send->total);
 }
 
 void muster_send_hold(struct context *ctx, struct instance *inst, uint32_t index)
 {
 	struct send *send = begin(ctx, inst, index);
 
-	memcpy(send->data, inst->data, send->total);
+	memcpy(held(muster_sequence_current(ctx), inst, index), inst->data, send->total);
 }
 
 void muster_sends_run(struct context *ctx, struct instance *inst)
 {
+	const struct sequence *seq = muster_sequence_current(ctx);
 	uint64_t todo = inst->todo;
 
 	for (; todo && !ctx->failure.status; todo &= todo - 1) {
 		uint32_t index = (uint32_t)__builtin_ctzll(todo);
 		struct send *send = &inst->sends[index];
 
-		if (advance(ctx, inst, send, 1ull << index, send->data)) {
+		if (advance(ctx, inst, send, 1ull << index, held(seq, inst, index))) {
 			send_close(ctx, inst, index);
 			ctx->moved = true;
 		}
