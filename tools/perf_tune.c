@@ -13,13 +13,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "muster_desc.h"
+
 enum {
 	SIZES_MAX = 41,
 	WARM_UP = 3,
 	BATCH = 8,		/* of small ones: what is compared is timed alike */
 	BATCH_BYTES = 4096,
 	GAIN_PERCENT = 5,	/* less than this is no reason to leave the library's choice */
-	MP_MAX = 256,		/* bytes that need not lie in memory */
 	PATH_BYTES = 4200,
 };
 
@@ -36,9 +37,9 @@ static const struct lowering {
 	enum perf_path path;
 } lowerings[] = {
 	{ "", 0, UINT64_MAX, PERF_NIC },
-	{ "memory", 1, MP_MAX, PERF_NIC },
+	{ "memory", 1, MUSTER_MP_MAX, PERF_NIC },
 	{ "barrier", 0, UINT64_MAX, PERF_NIC },
-	{ "push", MP_MAX + 1, UINT64_MAX, PERF_NIC },
+	{ "push", MUSTER_MP_MAX + 1, UINT64_MAX, PERF_NIC },
 	{ "pulse=1024", 1025, UINT64_MAX, PERF_NIC },
 	{ "pulse=4096", 4097, UINT64_MAX, PERF_NIC },
 	{ "pulse=4096 push", 4097, UINT64_MAX, PERF_NIC },

@@ -192,6 +192,7 @@ static void what_is_predicted_is_what_would_have_been(void **state)
 		for (uint32_t manner = 0; manner < MANNERS; manner++)
 			world_destroy(w[manner]);
 	}
+	nr_elements = 1;
 }
 
 /* Where nothing is refused; a world that refuses is asked once more. */
@@ -214,12 +215,12 @@ static void what_is_done_at_once_is_what_the_next_step_would_have_done(void **st
 		world_destroy(w[0]);
 		world_destroy(w[1]);
 	}
+	nr_elements = 1;
 }
 
 /* Both wait for the other's packet, which is in flight, and looks as it did several times. */
 static void warm_up(struct world *w, enum manner manner)
 {
-	nr_elements = 1;
 	for (uint32_t i = 0; i <= PREDICTED; i++) {
 		for (uint32_t r = 0; r < 2; r++) {
 			*world_double(w, r, OPERAND) = 10 * i + r;
