@@ -647,7 +647,7 @@ dst: $(SAN)/selftests/dst/dst ## simulated seeds, on all CPUs: make dst SEED=n [
 # Its parts again, of which one is exchanged for the same with a bug.
 PLANTED := $(BUILD)/selftests/dst/dst
 
-dst-planted: $(PLANTED) ## 42 bugs, planted one after the other: within how many seeds each is found [COUNT=n] [ONLY=names]
+dst-planted: $(PLANTED) ## 44 bugs, planted one after the other: within how many seeds each is found [COUNT=n] [ONLY=names]
 	@COMPILE='$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS))' LINK='$(CC)' \
 		PARTS='$(PLANTED).o $(call selftest_parts,$(BUILD)) $(addprefix $(BUILD)/,$(BUMP:=/lib.a) $(SWITCH:=/lib.a)) $(call libs,$(BUILD))' \
 		MUSTER_BUILD=$(abspath $(BUILD)) selftests/dst/planted.sh $(or $(COUNT),20000) $(ONLY)

@@ -58,6 +58,7 @@ manager() {
 
 # tree_lost HOW: all members live, and all of them need what has blocks for each
 tree_lost() {
+	: >out	# what was there before is not what has started
 	"$MUSTER_BUILD/tools/muster-run" --topology "$tap_dir/network" --grace 800 -n 4 "$restarts" "$1" tree any >out 2>err &
 	runner=$!
 	within 300 started
@@ -69,6 +70,7 @@ tree_lost() {
 }
 
 cut_off() {
+	: >out	# what was there before is not what has started
 	MUSTER_SWITCH=force "$MUSTER_BUILD/tools/muster-run" --topology "$tap_dir/network" --grace 800 -n 4 "$restarts" agreed 0 switch >out 2>err &
 	runner=$!
 	within 300 started

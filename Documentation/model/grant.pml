@@ -32,6 +32,7 @@ mtype = {
 	EMPTY,		/* 0 bytes: asks, needs no room */
 	REFERENCE,	/* asks, is read by the receiver from where it lies */
 	EAGER,		/* goes at once if there is room for a copy; else as LARGE */
+	LENT,		/* the same, asks, and its copy is read by the receiver; else as REFERENCE */
 };
 
 mtype = { NOWHERE, BLOCKS, STREAMED };	/* where a message goes: STREAMED is its place itself */
@@ -45,6 +46,7 @@ typedef slot {
 	bit asked;		/* RTS is here */
 	bit filled;		/* the message is here */
 	bit taken;		/* by reference: read */
+	bit lent;		/* its copy is there */
 #ifdef FORWARD
 	bit held;		/* what it sends on is not here yet */
 #endif
@@ -202,6 +204,7 @@ end:	do
 #endif
 
 #define ASKS_FOR_ROOM	(M.kind == LARGE || M.kind == EAGER)
+#define BY_REFERENCE	(M.kind == REFERENCE || M.kind == LENT)
 #define IS_AWAITED	(IS_LIVE(c, to, n, p) && cursor[LANE(c, to, p)] == s && !sending[LANE(c, to, p)])
 
 /* What is closed may have been stored over: only a copy is left to be sent. */
@@ -272,14 +275,28 @@ end:	M.opened;	/* programs need not use each slot */
 		:: M.asked -> goto asked;
 		:: !M.asked -> goto delivered;
 		fi;
-	:: !GOES_AT_ONCE && !(M.kind == EAGER && copies_free[M.from] > 0) ->
+	:: atomic { M.kind == LENT && copies_free[M.from] > 0 ->
+		copies_free[M.from]--;
+		unasked = 1;
+		M.lent = 1;
+		leave();
+		close_send(); }
+#ifdef NO_KEEP
+		M.lent = 0;
+#endif
+		atomic { arrive(); M.asked = 1; }		/* RTS */
+	:: !GOES_AT_ONCE && !((M.kind == EAGER || M.kind == LENT) && copies_free[M.from] > 0) ->
 		atomic { leave(); }
 		atomic { arrive(); M.asked = 1; }		/* RTS */
 	fi;
 asked:
 	if
-	:: M.kind == REFERENCE ->
-		atomic { M.taken -> close_send(); }		/* GRANT with TAKEN */
+	:: BY_REFERENCE ->
+		atomic { M.taken ->				/* GRANT with TAKEN */
+			if
+			:: unasked -> M.lent = 0;
+			:: !unasked -> close_send();
+			fi; }
 		goto delivered;
 	:: atomic { M.kind == EMPTY && IS_LIVE(c, to, n, p) -> M.filled = 1; }
 		close_send();					/* GRANT with TAKEN */
@@ -378,7 +395,8 @@ inline await(over)
 		free_room(M, r);
 		NEXT++;
 		break; }
-	:: atomic { M.kind == REFERENCE && M.asked && !M.taken && !STORE_WAITS(over) ->
+	:: atomic { BY_REFERENCE && M.asked && !M.taken && !STORE_WAITS(over) ->
+		assert(M.lent || sending[LANE(c, M.from, p)] & (1 << M.id));
 		M.taken = 1;
 		NEXT++;
 		break; }

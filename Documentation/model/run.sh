@@ -115,6 +115,11 @@ instance exchange-eager-two   none      EXCHANGE CONTEXTS=2 ROOM=1 KIND=EAGER
 instance reduce-eager         none      REDUCE NUMBERS=2 ROOM=1 COPIES=2 KIND=EAGER
 instance broadcast-eager      none      BROADCAST NUMBERS=2 ROOM=1 COPIES=2 KIND=EAGER
 instance stream-eager         none      STREAM NUMBERS=5 WINDOW=4 ROOM=1 COPIES=2 KIND=EAGER
+instance exchange-lent        none      EXCHANGE NUMBERS=2 COPIES=2 KIND=LENT
+instance exchange-lent-waits  none      EXCHANGE NUMBERS=4 KIND=LENT
+instance exchange-lent-two    none      EXCHANGE CONTEXTS=2 KIND=LENT
+instance broadcast-lent       none      BROADCAST NUMBERS=2 COPIES=2 KIND=LENT
+instance stream-lent          none      STREAM NUMBERS=5 WINDOW=4 COPIES=2 KIND=LENT
 instance forward              none      CHAIN PULSES=2
 instance forward-room         none      CHAIN NUMBERS=2 ROOM=1
 instance forward-numbers      none      CHAIN NUMBERS=3 ROOM=1
@@ -129,6 +134,7 @@ instance no-credit            deadlock  STREAM NUMBERS=7 WINDOW=4 KIND=INLINE NO
 instance no-ask               deadlock  ROOTS NUMBERS=4 KIND=INLINE NO_ASK
 instance no-one-by-one        deadlock  REDUCE NO_ONE_BY_ONE
 instance no-copy              assertion REDUCE NUMBERS=2 COPIES=2 KIND=EAGER NO_COPY
+instance no-keep              assertion EXCHANGE KIND=LENT NO_KEEP
 instance no-refusal           deadlock  REDUCE NUMBERS=2 KIND=EAGER NO_REFUSAL
 instance no-one-pulse         assertion REDUCE PULSES=3 LIVE=1 ROOM=2 COPIES=2 KIND=EAGER
 instance no-empty-asks        assertion ENDS_EARLY PULSES=3 LIVE=1 NO_EMPTY_ASKS

@@ -56,6 +56,7 @@ struct entry {
 	uint64_t fragments;	/* bit i: the one at offset i * MUSTER_MTU is here */
 	uint8_t nr_blocks;
 	bool asked;		/* of a copy: the member is to say that it has ended its number */
+	bool lent;		/* of a copy: it lies at `reference`, for the member to read */
 	bool disputed;		/* another member has written it otherwise, before it could be judged */
 	union {
 		uint8_t data[MUSTER_MP_MAX] __attribute__((aligned(8)));

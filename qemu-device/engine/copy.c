@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What was sent without asking (Documentation/sequence.md, section 4). The receiver may
- * have no room for it; then it says so by a GRANT as soon as it has, and the message goes
- * once more, from the copy that was made when the send was closed. A copy goes when its
+ * What was sent without waiting for its receiver (Documentation/sequence.md, section 4). The
+ * receiver may have no room for it; then it says so by a GRANT as soon as it has, and the message
+ * goes once more, from the copy that was made when the send was closed. A copy goes when its
  * receiver has ended the number, as the base in its packets tells. Copies lie in blocks of
- * the packet buffer; who finds none asks first.
+ * the packet buffer, and who finds none asks first; or where the receiver reads them, until it
+ * says that it has.
  */
 #include "internal.h"
 
 #include <errno.h>
 
-struct entry *muster_copy_new(struct context *ctx, const struct send *send)
+static struct entry *copy_new(struct context *ctx, const struct send *send)
 {
 	struct entry *copy = muster_entry_take(ctx);
 
 	if (!copy)
 		return NULL;
-	if (!muster_room_take_unasked(copy)) {
-		muster_entry_give(copy);
-		return NULL;
-	}
 	copy->state = ENTRY_COPY;
 	copy->number = ctx->base;
 	copy->pulse = 0;
@@ -29,7 +26,32 @@ struct entry *muster_copy_new(struct context *ctx, const struct send *send)
 	copy->flags = send->flags;
 	copy->stage = muster_sequence_current(ctx)->stage;
 	copy->signature = muster_sequence_current(ctx)->signature;
+	copy->lent = false;
 	return copy;
+}
+
+struct entry *muster_copy_new(struct context *ctx, const struct send *send)
+{
+	struct entry *copy = copy_new(ctx, send);
+
+	if (!copy || muster_room_take_unasked(copy))
+		return copy;
+	muster_entry_give(copy);
+	return NULL;
+}
+
+struct entry *muster_copy_new_lent(struct context *ctx, const struct send *send)
+{
+	return copy_new(ctx, send);
+}
+
+static void give(struct entry *copy)
+{
+	const struct muster_engine *engine = copy->owner->engine;
+
+	if (copy->lent)
+		engine->world.lent_back(engine->opaque, &copy->reference);
+	muster_entry_give(copy);
 }
 
 static bool is_done(const struct entry *copy, const struct peer *peer)
@@ -38,15 +60,41 @@ static bool is_done(const struct entry *copy, const struct peer *peer)
 	       (peer->left || (int32_t)(copy->number - peer->base) < 0);
 }
 
-void muster_copy_keep(struct context *ctx, struct entry *copy, const void *data)
+/* With its member nothing may have been exchanged yet. */
+static void list(struct context *ctx, struct entry *copy)
 {
-	if (is_done(copy, muster_member_peer(ctx, copy->member))) {
-		muster_entry_give(copy);
+	const struct peer *peer = muster_member_peer(ctx, copy->member);
+
+	if (peer && is_done(copy, peer)) {
+		give(copy);
 		return;
 	}
-	memcpy(muster_room_block(copy, 0), data, copy->total);
 	copy->next = ctx->copies;
 	ctx->copies = copy;
+}
+
+void muster_copy_keep(struct context *ctx, struct entry *copy, const void *data)
+{
+	memcpy(muster_room_block(copy, 0), data, copy->total);
+	list(ctx, copy);
+}
+
+void muster_copy_keep_lent(struct context *ctx, struct entry *copy,
+			   const struct muster_reference *lent)
+{
+	copy->lent = true;
+	copy->reference = *lent;
+	list(ctx, copy);
+}
+
+bool muster_copy_is_lent(const struct context *ctx, const struct send *send)
+{
+	const struct entry *copy = ctx->copies;
+
+	while (copy && (!copy->lent || copy->member != send->member || copy->slot != send->slot ||
+			copy->number != ctx->base))
+		copy = copy->next;
+	return copy;
 }
 
 void muster_copies_release(struct context *ctx, const struct peer *peer)
@@ -56,7 +104,7 @@ void muster_copies_release(struct context *ctx, const struct peer *peer)
 	while ((copy = *link))
 		if (is_done(copy, peer)) {
 			*link = copy->next;
-			muster_entry_give(copy);
+			give(copy);
 		} else {
 			link = &copy->next;
 		}
@@ -69,13 +117,38 @@ void muster_copies_forget(struct context *ctx, uint32_t node, uint32_t present)
 	while ((copy = *link))
 		if (muster_member_was_at(ctx, copy->member, node, present)) {
 			*link = copy->next;
-			muster_entry_give(copy);
+			give(copy);
 		} else {
 			link = &copy->next;
 		}
 }
 
 void muster_copies_remove(struct context *ctx)
+{
+	struct entry *copy;
+
+	while ((copy = ctx->copies)) {
+		ctx->copies = copy->next;
+		give(copy);
+	}
+}
+
+/* Its owner has not heard of it; until it closes, peers are told that what was lent is not to be counted on. */
+void muster_copies_fail(struct context *ctx)
+{
+	struct entry **link = &ctx->copies, *copy;
+
+	while ((copy = *link))
+		if (!copy->lent) {
+			*link = copy->next;
+			muster_entry_give(copy);
+		} else {
+			link = &copy->next;
+		}
+}
+
+/* A member may be reading, and will fail, too; when, nobody tells who is closed: what was lent stays so. */
+void muster_copies_abandon(struct context *ctx)
 {
 	struct entry *copy;
 
@@ -95,34 +168,58 @@ void muster_copies_disown(struct context *ctx)
 	struct entry **link = &ctx->copies, *copy;
 
 	while ((copy = *link)) {
-		if ((int32_t)(copy->number - ctx->base) >= 0) {
+		if (ctx->failure.status || (int32_t)(copy->number - ctx->base) >= 0) {
 			*link = copy->next;
-			muster_entry_give(copy);
+			give(copy);
 			continue;
 		}
-		ctx->engine->vps[ctx->vp]->nr_unasked--;
+		ctx->engine->vps[ctx->vp]->nr_unasked -= copy->unasked;
 		copy->unasked = false;
 		link = &copy->next;
 	}
 }
 
+/* Who reads it where it lies says so with TAKEN. */
+static void taken(struct context *ctx, struct entry **link)
+{
+	struct entry *copy = *link;
+
+	*link = copy->next;
+	give(copy);
+	if (ctx->closed)
+		muster_context_ready(ctx);
+}
+
 bool muster_copy_granted(struct context *ctx, uint32_t member, const struct muster_packet *packet)
 {
-	struct entry *copy = ctx->copies;
+	const bool is_taken = packet->flags & MUSTER_PACKET_TAKEN;
+	struct entry **link = &ctx->copies, *copy;
 
-	while (copy && (copy->member != member || copy->number != packet->number ||
-			copy->slot != packet->seq_id || copy->total != packet->total))
-		copy = copy->next;
-	if (!copy || packet->pulse || packet->flags & MUSTER_PACKET_TAKEN)
+	while ((copy = *link) && (copy->member != member || copy->number != packet->number ||
+				  copy->slot != packet->seq_id || copy->total != packet->total))
+		link = &copy->next;
+	if (!copy || packet->pulse || (is_taken && !copy->lent))
 		return false;
+	if (is_taken) {
+		taken(ctx, link);
+		return true;
+	}
 	copy->state = ENTRY_GRANTED;
 	muster_context_ready(ctx);
 	return true;
 }
 
-static bool send_copy(struct context *ctx, const struct entry *copy)
+static const void *piece(struct context *ctx, const struct entry *copy, uint32_t at, uint32_t length)
+{
+	return copy->lent ? muster_memory_source(ctx, copy->reference.key, copy->reference.addr + at, length) :
+			    muster_room_block(copy, at);
+}
+
+/* Return: whether all of it has gone. */
+static bool send_copy(struct context *ctx, struct entry *copy)
 {
 	struct muster_packet packet;
+	uint32_t at;
 
 	muster_packet_prepare(ctx, MUSTER_PACKET_DATA, copy->member, &packet);
 	packet.flags = copy->flags;
@@ -131,8 +228,21 @@ static bool send_copy(struct context *ctx, const struct entry *copy)
 	packet.signature = copy->signature;
 	packet.number = copy->number;
 	packet.total = copy->total;
-	packet.length = copy->total;
-	return muster_packet_try(ctx, copy->member, &packet, muster_room_block(copy, 0)) != -EAGAIN;
+	for (at = 0; at < copy->total; at += MUSTER_MTU) {
+		const uint64_t fragment = 1ull << at / MUSTER_MTU;
+		const uint32_t left = copy->total - at;
+		const void *data;
+
+		if (copy->fragments & fragment)
+			continue;
+		packet.offset = at;
+		packet.length = left < MUSTER_MTU ? left : MUSTER_MTU;
+		data = piece(ctx, copy, at, packet.length);
+		if (!data || muster_packet_try(ctx, copy->member, &packet, data) == -EAGAIN)
+			return false;
+		copy->fragments |= fragment;
+	}
+	return true;
 }
 
 /* Nothing else tells when it may go. */
@@ -150,10 +260,10 @@ void muster_copies_run(struct context *ctx)
 {
 	struct entry **link = &ctx->copies, *copy;
 
-	while ((copy = *link)) {
+	while (!ctx->failure.status && (copy = *link)) {
 		if (copy->state == ENTRY_GRANTED && send_copy(ctx, copy)) {
 			*link = copy->next;
-			muster_entry_give(copy);
+			give(copy);
 			continue;
 		}
 		if (ctx->closed && !copy->asked)

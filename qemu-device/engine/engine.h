@@ -32,6 +32,9 @@ struct muster_engine;
  * What the engine may do to the world. `world` is the pointer given to
  * muster_engine_create(). Optional entries may be NULL.
  */
+/* As the context of what is lent: see there. */
+enum { MUSTER_LEND_KEPT = 1 << 30 };
+
 struct muster_engine_world {
 	/*
 	 * Read or write the memory of the process that owns a VP: len bytes at
@@ -69,9 +72,11 @@ struct muster_engine_world {
 	 * Optional: whether a node can read this VP's range in place, or in a copy that was
 	 * made now, whose key, also of this VP, and address then stand in *lent; and a peer's
 	 * range as such a place. With both, large data is not sent but taken by the receiver
-	 * from where it lies (memory rings). A copy may be lent again, to another node. It goes
-	 * with lent_back(), which is called for each send that has it when that is closed, or with
-	 * its context.
+	 * from where it lies (memory rings). A copy may be lent again, to another node, for the same
+	 * context. It goes with lent_back(), which is called for each time that it was lent, or with
+	 * its context. MUSTER_LEND_KEPT as context: only a copy will do, whatever the memory, as the
+	 * send is closed at once; it goes with lent_back() alone, or never, if its receiver may be
+	 * reading it still when it is not waited for any more.
 	 */
 	bool (*lend)(void *world, uint16_t vp, uint32_t context, uint32_t node,
 		     struct muster_reference *lent);

@@ -37,7 +37,7 @@ void muster_context_fail(struct context *ctx, uint8_t status, uint32_t culprit,
 		.other = other ? *other : none,
 	};
 	muster_entries_remove(ctx);
-	muster_copies_remove(ctx);
+	muster_copies_fail(ctx);
 	ctx->running = false;
 	ctx->awaited = NULL;
 	ctx->calm = false;

@@ -21,7 +21,7 @@ static void receive_abort(struct context *ctx, const struct muster_packet *packe
 	uint32_t status = packet->number;
 
 	if (ctx->closed) {
-		muster_copies_remove(ctx);
+		muster_copies_abandon(ctx);
 		muster_context_ready(ctx);
 		return;
 	}

@@ -51,7 +51,8 @@ struct send {
 	bool is_inline;
 	bool eager;		/* goes without asking, if there is room for a copy */
 	bool by_reference;
-	bool is_copy;		/* the range: made for this send */
+	bool is_copy;		/* the range: made for this send, */
+	bool is_kept;		/* and the context's, which closes the send at once */
 	bool to_tree;		/* and to no member */
 	bool writes;		/* to the member's memory, and fills no slot */
 	uint16_t flags;		/* MUSTER_PACKET_* */
@@ -74,6 +75,7 @@ struct instance {
 	bool stored;		/* the store range of the next step holds its operand */
 	uint64_t open;		/* bit per step: its send is not closed */
 	uint64_t todo;		/* of these, those that wait for window or wire only */
+	uint64_t kept;		/* bit per step: its send was of a copy that is kept */
 	uint64_t early;		/* bit per step: its send was opened before its message was here, */
 	uint64_t here;		/* of which these fragments are combined */
 	uint8_t data[MUSTER_MP_MAX] __attribute__((aligned(32)));
@@ -396,11 +398,18 @@ static inline uint32_t muster_step_bytes(const struct sequence *seq, const struc
 	return step->length - done < seq->pulse_len ? step->length - done : seq->pulse_len;
 }
 
-/* copy.c: what was sent without asking, until its receiver has it */
+/* copy.c: what was sent without waiting for its receiver, until that has it */
 /* A place for the message of a send (muster_entry_give() drops it); NULL: it has to ask. */
 struct entry *muster_copy_new(struct context *ctx, const struct send *send);
+/* The same, without room: for one that is lent. */
+struct entry *muster_copy_new_lent(struct context *ctx, const struct send *send);
 /* It has gone: keep what was sent. */
 void muster_copy_keep(struct context *ctx, struct entry *copy, const void *data);
+/* It lies there, which was lent as MUSTER_LEND_KEPT. */
+void muster_copy_keep_lent(struct context *ctx, struct entry *copy,
+			   const struct muster_reference *lent);
+/* Whether what a send of the running number lent so is still there. */
+bool muster_copy_is_lent(const struct context *ctx, const struct send *send);
 /* A member has ended all numbers below its base; or needs nothing any more. */
 void muster_copies_release(struct context *ctx, const struct peer *peer);
 void muster_copies_forget(struct context *ctx, uint32_t node, uint32_t present);
@@ -409,6 +418,10 @@ bool muster_copy_granted(struct context *ctx, uint32_t member, const struct must
 /* Send what was asked for. Closed: ask for the rest. */
 void muster_copies_run(struct context *ctx);
 void muster_copies_remove(struct context *ctx);
+/* The context fails: what was lent stays until its owner, who hears of it, closes it. */
+void muster_copies_fail(struct context *ctx);
+/* A member of one that is closed has failed. */
+void muster_copies_abandon(struct context *ctx);
 /* It closes: those that may still be needed count no more as its VP's, which may go. */
 void muster_copies_disown(struct context *ctx);
 

@@ -88,7 +88,8 @@ struct world {
 	uint64_t hash_key;
 	bool map;			/* memory can be worked on in place */
 	bool share;			/* and by peers */
-	bool copy;			/* not memory itself is shared, but a copy */
+	bool copy;			/* not memory itself is shared, but a copy, */
+	bool keep;			/* which a context may keep */
 	bool peers_hidden;		/* lent, but peers fail to map it */
 	bool board;			/* who leaves can say there how far it was */
 	bool read_only;
@@ -213,8 +214,9 @@ static inline bool world_lend(void *opaque, uint16_t vp, uint32_t context, uint3
 	struct world_node *node = opaque;
 	uint32_t free = ~node->copied & ((1u << WORLD_COPIES) - 1), place;
 
-	(void)context;
 	(void)peer;
+	if (context == MUSTER_LEND_KEPT && !node->world->keep)
+		return false;
 	if (node->world->copy && lent->key == WORLD_COPY_KEY) {
 		node->readers[(lent->addr - WORLD_MEMORY) / WORLD_COPY_BYTES]++;
 		return true;

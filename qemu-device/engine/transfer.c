@@ -4,7 +4,7 @@
  * what lies in memory, if it is one packet and there is room for a copy of it (copy.c).
  * The rest asks with RTS, and goes in fragments when the GRANT has come, or is read by
  * the receiver itself (Documentation/sequence.md, section 4). A send that is not closed
- * at once stays open as a bit of its instance; if nothing but the wire or the window is
+ * at once, as one whose copy was lent is, stays open as a bit of its instance; if nothing but the wire or the window is
  * in its way it is also a bit of `todo`. With FORWARD a send is opened when its message
  * begins to come, and each fragment goes as soon as it is combined.
  */
@@ -98,6 +98,16 @@ static bool stores_into(const struct sequence *seq, const struct step *step, uin
 	       range->addr < addr + muster_step_bytes(seq, step, pulse);
 }
 
+/* A send that is closed counts while the context has what it lent. */
+static bool has_copy(const struct context *ctx, const struct instance *inst, uint32_t index)
+{
+	const struct send *send = &inst->sends[index];
+
+	if (inst->open >> index & 1)
+		return !send->is_inline && send->is_copy;
+	return inst->kept >> index & 1 && muster_copy_is_lent(ctx, send);
+}
+
 /* An earlier send with a copy of the same range, in which nothing has been stored since: several members read one. */
 static const struct send *same_copy(const struct context *ctx, const struct instance *inst,
 				    const struct send *send)
@@ -110,7 +120,7 @@ static const struct send *same_copy(const struct context *ctx, const struct inst
 		const struct send *other = &inst->sends[--index];
 		const struct muster_reference source = source_of(seq, &seq->steps[index], inst->pulse);
 
-		if (inst->open >> index & 1 && !other->is_inline && other->is_copy &&
+		if (has_copy(ctx, inst, index) &&
 		    source.key == range.key && source.addr == range.addr && source.length == range.length)
 			return other;
 	}
@@ -118,19 +128,47 @@ static const struct send *same_copy(const struct context *ctx, const struct inst
 }
 
 /* Of a copy all else goes, too, so that what it was made of may be overwritten. */
-static void lend(struct context *ctx, const struct instance *inst, struct send *send)
+static bool lend_for(struct context *ctx, struct send *send, const struct send *same, uint32_t context)
 {
 	const struct muster_engine *engine = ctx->engine;
-	const struct send *same = same_copy(ctx, inst, send);
 	struct muster_reference lent = range_of(same ? same : send);
 
-	send->by_reference = engine->world.lend(engine->opaque, ctx->vp, ctx->id,
-						muster_member(ctx, send->member)->node, &lent);
-	if (!send->by_reference)
-		return;
+	if (!engine->world.lend(engine->opaque, ctx->vp, context, muster_member(ctx, send->member)->node,
+				&lent))
+		return false;
 	send->is_copy = lent.key != send->key;
 	send->key = lent.key;
 	send->addr = lent.addr;
+	return true;
+}
+
+/* So that nobody waits until it was read. */
+static bool lend_kept(struct context *ctx, struct send *send, const struct send *same)
+{
+	struct entry *copy = muster_copy_new_lent(ctx, send);
+	struct muster_reference lent;
+
+	if (!copy)
+		return false;
+	if (!lend_for(ctx, send, same, MUSTER_LEND_KEPT)) {
+		muster_entry_give(copy);
+		return false;
+	}
+	lent = range_of(send);
+	muster_copy_keep_lent(ctx, copy, &lent);
+	return true;
+}
+
+static void lend(struct context *ctx, struct instance *inst, struct send *send)
+{
+	const struct send *same = same_copy(ctx, inst, send);
+	const bool may_keep = muster_sequence_current(ctx)->pulse_count == 1 && (!same || same->is_kept);
+
+	send->is_kept = may_keep && lend_kept(ctx, send, same);
+	send->by_reference = send->is_kept ||
+			     lend_for(ctx, send, same && same->is_kept ? NULL : same, ctx->id);
+	if (send->is_kept)
+		inst->kept |= 1ull << (send - inst->sends);
 }
 
 /* Of what it sends: all, unless the message comes still. */
@@ -141,7 +179,7 @@ static uint64_t fragments_here(const struct instance *inst, const struct send *s
 	return index < inst->next || !(inst->early >> index & 1) ? UINT64_MAX : inst->here;
 }
 
-static bool send_rts(struct context *ctx, const struct instance *inst, struct send *send)
+static bool send_rts(struct context *ctx, struct instance *inst, struct send *send)
 {
 	struct muster_reference reference;
 	struct muster_packet packet;
@@ -232,6 +270,7 @@ static bool advance(struct context *ctx, struct instance *inst, struct send *sen
 	if (!send->eager && send_rts(ctx, inst, send)) {
 		send->phase = SEND_ASKED;
 		inst->todo &= ~bit;
+		return send->is_kept;
 	}
 	return false;
 }
@@ -244,7 +283,7 @@ static void send_close(struct context *ctx, struct instance *inst, uint32_t inde
 
 	inst->open &= ~(1ull << index);
 	inst->todo &= ~(1ull << index);
-	if (send->is_inline || !send->is_copy)
+	if (send->is_inline || !send->is_copy || send->is_kept)
 		return;
 	engine->world.lent_back(engine->opaque, &lent);
 }
@@ -264,6 +303,7 @@ static void source_set(struct send *send, const struct sequence *seq, const stru
 
 	send->eager = seq->pulse_count == 1 && send->total <= MUSTER_MTU;
 	send->is_copy = false;
+	send->is_kept = false;
 	send->by_reference = false;
 	send->key = source.key;
 	send->addr = source.addr;

@@ -58,6 +58,8 @@ enum dst_limit {
 	DST_WINDOWS_MAX = 4,
 	DST_CALL_REGIONS = 4,		/* keys of a call: in, out, scratch, descriptors */
 	DST_REGIONS_MAX = 256,		/* of a process */
+	DST_LENT_MAX = 4,		/* copies that a node lends at once */
+	DST_CONTEXTS_MAX = 1 << 16,
 	DST_RING_BYTES = MUSTER_RING_BYTES_MIN,
 	DST_ARENA_BYTES = 64 << 20,	/* buffers of all ranks */
 	DST_EVENTS_MAX = 4000000,	/* of one run */
@@ -114,7 +116,8 @@ struct dst_plan {
 	struct muster_engine_model model;
 	uint32_t budget, cq_slots;
 	bool rings;			/* else links over a faulty network */
-	bool by_reference;		/* rings: peers' memory is read in place */
+	bool by_reference;		/* rings: peers' memory is read in place, */
+	bool copies;			/* or a copy of it, if each node has one rank */
 	bool at_once;			/* rings: what can be, is done where it comes, not at the next step */
 	bool map;			/* the engine may work on memory in place */
 	bool forwards;			/* programs send messages on as they come, */
@@ -260,6 +263,14 @@ struct dst_port {
 	uint64_t delivered;		/* packets that came from it */
 };
 
+/* A copy that peers read. */
+struct dst_lent {
+	uint8_t *memory;		/* NULL: the place is free */
+	uint64_t bytes;
+	uint32_t context;		/* with which it goes; or MUSTER_LEND_KEPT */
+	uint32_t readers;		/* times that it was lent, and not given back */
+};
+
 struct dst_node {
 	struct dst_world *world;
 	uint32_t index;
@@ -273,6 +284,8 @@ struct dst_node {
 	uint32_t idle;			/* steps without any */
 	uint32_t nr_ranks;
 	struct dst_rank *ranks[DST_RANKS_MAX];
+	struct dst_lent lent[DST_LENT_MAX];
+	uint64_t signs[DST_CONTEXTS_MAX / 64];	/* bit per context that has ended: what it lent may have been given back */
 	struct muster_ring_region region;
 	struct dst_port ports[DST_NODES_MAX];
 	uint64_t rings_due;		/* bit per node: its ring may have something */
@@ -416,6 +429,23 @@ int dst_ring_send(struct dst_node *node, const struct muster_packet *packet, con
 /* Take what a node has been sent: some of it, or all that another one has sent. */
 void dst_rings_run(struct dst_node *node);
 void dst_ring_drain(struct dst_node *node, uint32_t from);
+
+/* lent.c */
+/* Whether a key is of a copy; where one lies, NULL: nowhere (any more). */
+bool dst_lent_is(uint32_t key);
+uint8_t *dst_lent_range(struct dst_node *node, uint32_t key, uint64_t addr, uint64_t len);
+/* Whether a copy is to be lent for that memory; made of `from`; the same once more. False: there is none. */
+bool dst_lend_wants_copy(const struct dst_node *node, uint32_t context, const struct muster_reference *lent);
+bool dst_lend_copy(struct dst_node *node, uint32_t context, const uint8_t *from, struct muster_reference *lent);
+bool dst_lend_again(struct dst_node *node, uint32_t context, const struct muster_reference *lent);
+void dst_lent_back(struct dst_node *node, const struct muster_reference *lent);
+/* What a context has lent is not to be counted on, or is again, as it is opened. */
+void dst_lent_sign(struct dst_node *node, uint16_t context, bool on);
+bool dst_lent_is_signed(const struct dst_node *node, uint16_t context);
+/* It is closed. */
+void dst_lent_drop(struct dst_node *node, uint16_t context);
+/* At the end: nothing is lent. */
+void dst_lent_end(struct dst_node *node);
 
 /* network.c */
 /* Before the nodes are: who is joined to whom. False: dst_fail(). */

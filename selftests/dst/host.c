@@ -374,6 +374,7 @@ void dst_host_close(struct dst_rank *rank, uint32_t c)
 		return;
 	dst_say(w, "rank %u: closes communicator %u", rank->index, c);
 	muster_engine_context_close(rank->node->engine, rank->vp, w->job, w->comms[c].id);
+	dst_lent_drop(rank->node, w->comms[c].id);
 	part->closed = true;
 	dst_trees_leave(rank, c);
 	forget_completions(rank, w->comms[c].id);
@@ -393,6 +394,7 @@ void dst_host_abort(struct dst_rank *rank, uint32_t c)
 	dst_say(w, "rank %u: aborts communicator %u", rank->index, c);
 	muster_engine_abort(rank->node->engine, rank->vp, w->job, w->comms[c].id,
 			    MUSTER_STATUS_ABORTED, part->self);
+	dst_lent_sign(rank->node, w->comms[c].id, true);
 	dst_step_at(rank->node, w->now_us + 1);
 }
 

@@ -62,6 +62,12 @@ static uint8_t *range(struct dst_node *node, uint16_t vp, uint32_t key, uint64_t
 
 	/* A send that is refused reads its data each time: only a write gets on. */
 	node->activity += write;
+	if (dst_lent_is(key)) {
+		p = write ? NULL : dst_lent_range(node, key, addr, len);
+		if (!p)
+			dst_fail(w, "node %u: access to a copy that is not lent", node->index);
+		return p;
+	}
 	if (w->library) {
 		p = dst_process_range(rank_of(node, vp), key, addr, len, write);
 		if (!p)
@@ -144,11 +150,28 @@ static void *world_dma_map(void *opaque, uint16_t vp, uint32_t key, uint64_t add
 static bool world_lend(void *opaque, uint16_t vp, uint32_t context, uint32_t peer,
 		       struct muster_reference *lent)
 {
-	(void)context;
+	struct dst_node *node = opaque;
+
 	(void)peer;
-	(void)opaque;
-	(void)vp;
-	return lent->key % 4 != 0;	/* some memory is the caller's own, which peers do not see */
+	if (dst_lent_is(lent->key))
+		return dst_lend_again(node, context, lent);
+	if (dst_lend_wants_copy(node, context, lent))
+		return dst_lend_copy(node, context, range(node, vp, lent->key, lent->addr, lent->length, false), lent);
+	/* Some memory is the caller's own, which peers do not see. */
+	return context != MUSTER_LEND_KEPT && lent->key % 4 != 0;
+}
+
+static void world_lent_back(void *opaque, const struct muster_reference *lent)
+{
+	dst_lent_back(opaque, lent);
+}
+
+static bool world_peer_ended(void *opaque, uint32_t peer, uint8_t job, uint32_t context)
+{
+	const struct dst_node *node = opaque;
+
+	(void)job;
+	return peer < node->world->plan.nodes && dst_lent_is_signed(&node->world->nodes[peer], (uint16_t)context);
 }
 
 /* A peer's region may have ended meanwhile, if its communicator has failed: no fault of ours. */
@@ -164,6 +187,8 @@ static const void *world_peer_map(void *opaque, uint32_t peer, uint16_t vp, uint
 	node->activity++;
 	if (peer >= node->world->plan.nodes)
 		return NULL;
+	if (dst_lent_is(key))
+		return dst_lent_range(&node->world->nodes[peer], key, addr, len);
 	if (node->world->library)
 		return dst_process_range(rank_of(&node->world->nodes[peer], vp), key, addr, len,
 					 false);
@@ -211,6 +236,8 @@ static int world_complete(void *opaque, uint16_t vp, const struct muster_cqe *cq
 	if (rank->cq_head - rank->cq_tail >= node->world->plan.cq_slots)
 		return -EAGAIN;
 	rank->cq[rank->cq_head++ % DST_CQ_MAX] = *cqe;
+	if (cqe->status && cqe->kind != MUSTER_CQE_SEND)	/* nobody has heard of it yet */
+		dst_lent_sign(node, cqe->context, true);
 	node->activity++;
 	dst_turn_at(rank, node->world->now_us + 1 +
 			  dst_below(&node->world->host, node->world->plan.host_us));
@@ -302,7 +329,9 @@ int dst_node_begin(struct dst_node *node)
 		.remote_write = world_remote_write,
 		.dma_map = plan->map ? world_dma_map : NULL,
 		.lend = plan->by_reference ? world_lend : NULL,
+		.lent_back = world_lent_back,
 		.peer_map = plan->by_reference ? world_peer_map : NULL,
+		.peer_ended = plan->copies ? world_peer_ended : NULL,
 		.send = world_send,
 		.complete = world_complete,
 		.deliver = world_deliver,
@@ -338,6 +367,7 @@ void dst_node_end(struct dst_node *node)
 			 node->index, counters.buffer_blocks_used, counters.buffer_entries_used);
 	muster_engine_destroy(node->engine);
 	node->engine = NULL;
+	dst_lent_end(node);
 	if (node->allocated)
 		dst_fail(w, "node %u: the engine has kept %zu bytes", node->index,
 			 node->allocated);

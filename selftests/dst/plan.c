@@ -46,6 +46,7 @@ static void plan_hardware(struct dst_plan *plan, struct dst_rng *rng)
 	how = dst_draw(rng);
 	plan->by_reference = plan->rings && how & 1;
 	plan->at_once = plan->rings && how & 2;
+	plan->copies = plan->by_reference && plan->vps_per_node == 1 && how >> 40 & 1;
 	plan->forwards = how & 4;
 	plan->idles = how & 8;
 	plan->pulses_live = how & 16 ? 0 : how / 32 % (MUSTER_PULSES_LIVE + 1);
@@ -103,7 +104,7 @@ void dst_plan_trees(struct dst_plan *plan)
 	struct dst_rng rng = { plan->seed ^ 0x74726565 };
 	uint32_t levels = 1 + dst_below(&rng, 3);
 
-	plan->rings = plan->by_reference = plan->at_once = plan->reborn = false;
+	plan->rings = plan->by_reference = plan->copies = plan->at_once = plan->reborn = false;
 	plan->vps_per_node = 1;
 	plan->ranks = 2 + dst_below(&rng, DST_HOSTS_DRAWN - 1);
 	plan->levels[0] = levels > 1 ? 2 + dst_below(&rng, 3) : 1;
@@ -139,6 +140,7 @@ static const struct {
 	FAULT("truncate", truncate), FAULT("link-full", link_full), FAULT("send-full", send_full),
 	FAULT("replay", replay), FAULT("forge", forge), FAULT("cuts", cuts), FAULT("clogs", clogs),
 	FAULT("late", late_us), FAULT("map", map), FAULT("by-reference", by_reference),
+	FAULT("copies", copies),
 	FAULT("at-once", at_once), FAULT("forwards", forwards),
 	FAULT("idles", idles), FAULT("pulses-live", pulses_live), FAULT("plain", plain),
 	FAULT("locks", locks), FAULT("replaced", replaced), FAULT("segments", segments),
@@ -185,7 +187,7 @@ void dst_plan_print(const struct dst_plan *plan)
 	       plan->model.window ? plan->model.window : MUSTER_WINDOW,
 	       plan->model.pulses ? plan->model.pulses : MUSTER_TREE_PULSES_LIVE);
 	printf("  %s%s%s%s%s%s, %u pulses live; jitter %u us, engine %u us, host %u us, late up to %" PRIu64 " us\n",
-	       plan->rings ? "rings" : "links", plan->by_reference ? ", by reference" : "",
+	       plan->rings ? "rings" : "links", !plan->by_reference ? "" : plan->copies ? ", by reference, copies" : ", by reference",
 	       plan->at_once ? ", at once" : "",
 	       plan->map ? ", mapped" : "", plan->forwards ? ", forwards" : "",
 	       plan->idles ? ", idles" : "",

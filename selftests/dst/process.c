@@ -266,6 +266,7 @@ static int context_open(struct muster_dev *dev, const struct muster_dev_context 
 		dst_net_watch(rank->node, members[m].node, members[m].incarnation);
 	}
 	engine_wakes(rank);
+	dst_lent_sign(rank->node, (uint16_t)context->context, false);
 	return muster_engine_context_open(rank->node->engine, &config);
 }
 
@@ -274,6 +275,7 @@ static void context_close(struct muster_dev *dev, uint8_t job, uint32_t context)
 	struct dst_rank *rank = process_of(dev)->rank;
 
 	muster_engine_context_close(rank->node->engine, rank->vp, job, context);
+	dst_lent_drop(rank->node, (uint16_t)context);
 	engine_wakes(rank);
 }
 
@@ -378,6 +380,7 @@ static void abort_context(struct muster_dev *dev, uint8_t job, uint32_t context,
 	struct dst_rank *rank = process_of(dev)->rank;
 
 	muster_engine_abort(rank->node->engine, rank->vp, job, context, status, culprit);
+	dst_lent_sign(rank->node, (uint16_t)context, true);
 	engine_wakes(rank);
 }
 

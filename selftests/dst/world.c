@@ -250,6 +250,7 @@ static void plan_many(struct dst_plan *plan, uint32_t ranks, bool apart)
 		.vps_per_node = apart ? 1 : (ranks + DST_NODES_SHARED - 1) / DST_NODES_SHARED,
 		.budget = 256, .cq_slots = DST_CQ_MAX,
 		.rings = drawn.rings, .by_reference = drawn.by_reference,
+		.copies = drawn.copies && apart,
 		.at_once = drawn.at_once, .forwards = drawn.forwards, .idles = drawn.idles,
 		.jitter_us = 20, .engine_us = 5, .host_us = 5,
 	};

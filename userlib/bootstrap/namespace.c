@@ -55,7 +55,9 @@ int muster_namespace_socket(int type)
 
 int muster_namespace_address(const char *text, size_t len, struct sockaddr_un *un)
 {
-	if (!len || len >= sizeof(un->sun_path))
+	if (!len)
+		return -EDESTADDRREQ;
+	if (len >= sizeof(un->sun_path))
 		return -ENAMETOOLONG;
 	*un = (struct sockaddr_un){ .sun_family = AF_UNIX };
 	memcpy(un->sun_path, text, len);

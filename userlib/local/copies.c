@@ -7,10 +7,16 @@
  */
 #include "copies.h"
 
-#include "muster_desc.h"
+#include "engine.h"
+
+static bool is_kept(const struct muster_copies *copies, uint32_t place)
+{
+	return copies->contexts[place] == MUSTER_LEND_KEPT + 1;
+}
 
 static void give(struct muster_copies *copies, uint32_t place)
 {
+	copies->nr_kept -= is_kept(copies, place);
 	copies->contexts[place] = 0;
 	if (place < MUSTER_COPIES_WARM)
 		copies->warm[(copies->first + copies->nr_warm++) % MUSTER_COPIES_WARM] = (uint8_t)place;
@@ -46,10 +52,12 @@ void *muster_copy_take(struct muster_copies *copies, struct muster_regions_own *
 		for (place = 0; place < MUSTER_COPIES_MAX; place++)
 			give(copies, place);
 	}
-	if (!copies->nr_free)
+	if (!copies->nr_free ||
+	    (context == MUSTER_LEND_KEPT && copies->nr_kept == MUSTER_COPIES_KEPT))
 		return NULL;
 	place = take(copies);
 	copies->contexts[place] = context + 1;
+	copies->nr_kept += is_kept(copies, place);
 	copies->readers[place] = 1;
 	return copies->memory + (size_t)place * MUSTER_PULSE_MAX;
 }

@@ -12,6 +12,7 @@
 enum {
 	MUSTER_COPIES_MAX = 32,		/* at once */
 	MUSTER_COPIES_WARM = 6,		/* of these, which are used as long as they will do */
+	MUSTER_COPIES_KEPT = 16,	/* of them, at most: who may wait for its receiver finds a place, too */
 };
 
 struct muster_copies {
@@ -22,13 +23,14 @@ struct muster_copies {
 	uint32_t first;			/* of a ring of warm places: the longest unused comes first */
 	uint8_t warm[MUSTER_COPIES_WARM];
 	uint8_t spare[MUSTER_COPIES_MAX - MUSTER_COPIES_WARM];
+	uint32_t nr_kept;
 	uint32_t contexts[MUSTER_COPIES_MAX];	/* plus one; 0: free */
 	uint8_t readers[MUSTER_COPIES_MAX];	/* sends of that context that have it still */
 };
 
 /**
  * muster_copy_take() - a place for one pulse.
- * @context: which holds it.
+ * @context: which holds it; MUSTER_LEND_KEPT: none.
  * Return: it; NULL: there is none now, or no memory.
  */
 void *muster_copy_take(struct muster_copies *copies, struct muster_regions_own *regions,

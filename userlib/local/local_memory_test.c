@@ -184,7 +184,23 @@ static void expect_all(struct muster_dev *dev, const char *memory, size_t bytes,
 		EXPECT(memory[i] == value);
 }
 
-/* Rank 0 writes to rank 1's, by the wrong key and then by the right one, and says so. */
+static void send_from_own(struct muster_dev *dev, uint32_t key, void *memory, uint64_t bytes)
+{
+	struct muster_desc desc = transfer(memory, key, bytes, true);
+
+	EXPECT(!dev->ops->post(dev, &desc, 1));
+	EXPECT(completion(dev).status == MUSTER_STATUS_OK);
+}
+
+static void take_to_own(struct muster_dev *dev, uint32_t key, void *memory, uint64_t bytes)
+{
+	struct muster_desc desc = transfer(memory, key, bytes, false);
+
+	EXPECT(!dev->ops->post(dev, &desc, 1));
+	EXPECT(completion(dev).status == MUSTER_STATUS_OK);
+}
+
+/* Rank 0 writes to rank 1's, by the wrong key and then by the right one, and says so; then it sends to it. */
 static void writes(struct muster_oob *oob, const void *argument)
 {
 	enum { BYTES = 300000, RW = MUSTER_ACCESS_READ | MUSTER_ACCESS_WRITE };
@@ -206,10 +222,15 @@ static void writes(struct muster_oob *oob, const void *argument)
 		cqe = written(dev, transfer(memory, own.own, BYTES, true), &all[1], all[1].open);
 		EXPECT(cqe.kind == MUSTER_CQE_SEND && cqe.status == MUSTER_STATUS_OK);
 		message_post(dev, 1, 0);
+		send_from_own(dev, all[0].own, memory, BYTES);
 	} else {
 		expect_all(dev, memory, BYTES, 0);
 		message_post(dev, 0, 0);
 		expect_all(dev, memory, BYTES, 'a');
+		memset(memory, 'b', BYTES);
+		take_to_own(dev, all[1].own, memory, BYTES);
+		for (size_t i = 0; i < BYTES; i++)
+			EXPECT(memory[i] == 'a');
 	}
 	dev->ops->settle(dev);
 	test_barrier(oob);
@@ -282,6 +303,60 @@ static void lends_and_gives_up(struct muster_oob *oob, const void *argument)
 	dev->ops->settle(dev);
 	test_barrier(oob);
 	dev->ops->close(dev);
+}
+
+/*
+ * Rank 0 sends what is its own and what is shared, and goes on before rank 1 begins: its memory is
+ * other things' by then, and its context closed. Copies are kept in half of the places at most.
+ */
+static void sends_and_goes_on(struct muster_oob *oob, const void *argument)
+{
+	enum { OWN = 30000, SHARED = 16000, NUMBERS = 4 };
+	struct muster_dev *dev = dev_open(oob, argument);
+	struct muster_copies *copies = &((struct local *)dev)->copies;
+	char *own = calloc(1, OWN), *shared;
+	uint32_t own_key, shared_key;
+	void *memory;
+
+	context_open(oob, dev);
+	EXPECT(!dev->ops->mem_register(dev, own, OWN, 3, &own_key));
+	EXPECT(!dev->ops->mem_alloc(dev, OWN, &memory, &shared_key));
+	shared = memory;
+	for (int i = 0; oob->rank == 0 && i < NUMBERS; i++) {
+		memset(own, 'a' + i, OWN);
+		memset(shared, 'A' + i, SHARED);
+		send_from_own(dev, own_key, own, OWN);
+		send_from_own(dev, shared_key, shared, SHARED);
+	}
+	if (oob->rank == 0) {
+		EXPECT(copies->nr_kept == 2 * NUMBERS);
+		memset(own, 'x', OWN);
+		memset(shared, 'x', OWN);
+		dev->ops->context_close(dev, JOB, CONTEXT);
+		EXPECT(copies->nr_kept == 2 * NUMBERS);
+		while (muster_copy_take(copies, &((struct local *)dev)->memory, MUSTER_LEND_KEPT))
+			;
+		EXPECT(copies->nr_kept == MUSTER_COPIES_KEPT && copies->nr_free == MUSTER_COPIES_MAX - MUSTER_COPIES_KEPT);
+	}
+	test_barrier(oob);
+	for (int i = 0; oob->rank == 1 && i < NUMBERS; i++) {
+		take_to_own(dev, own_key, own, OWN);
+		take_to_own(dev, shared_key, shared, SHARED);
+		EXPECT(own[0] == 'a' + i && own[OWN - 1] == 'a' + i);
+		EXPECT(shared[0] == 'A' + i && shared[SHARED - 1] == 'A' + i);
+	}
+	while (oob->rank == 0 && copies->nr_kept > MUSTER_COPIES_KEPT - 2 * NUMBERS)
+		dev->ops->wait(dev, TEST_EVER_US);
+	dev->ops->settle(dev);
+	test_barrier(oob);
+	dev->ops->close(dev);
+	free(own);
+}
+
+static void who_sends_a_copy_goes_on(void **state)
+{
+	(void)state;
+	assert_int_equal(test_ranks(2, sends_and_goes_on, "ring"), 0);
 }
 
 /*
@@ -388,6 +463,7 @@ int main(void)
 		cmocka_unit_test(memory_is_read_in_place_or_as_a_copy_or_sent),
 		cmocka_unit_test(one_that_computes_keeps_no_other_from_memory),
 		cmocka_unit_test(memory_that_is_open_to_others_is_written_to),
+		cmocka_unit_test(who_sends_a_copy_goes_on),
 		cmocka_unit_test(new_memory_is_there_before_it_is_touched),
 		cmocka_unit_test(memory_that_was_lent_and_given_back_counts_for_nothing),
 		cmocka_unit_test(copies_that_were_lent_end_with_their_context),

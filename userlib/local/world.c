@@ -80,6 +80,12 @@ static bool share(struct local *local, uint32_t key, uint32_t node)
 }
 
 /*
+ * So much of shared memory is copied, if its owner need then not wait: that costs less than to be
+ * waited for.
+ */
+enum { SHORT_MAX = 16 << 10 };
+
+/*
  * The caller's own memory cannot be mapped by others. Its copy goes to where the last one was,
  * and is read while it is in the cache.
  */
@@ -103,6 +109,14 @@ static bool lend_copy(struct local *local, uint32_t context, uint32_t node,
 	return true;
 }
 
+static bool lend_again(struct local *local, uint32_t node, const struct muster_reference *lent)
+{
+	if (!share(local, lent->key, node))
+		return false;
+	muster_copy_again(&local->copies, (const void *)(uintptr_t)lent->addr);
+	return true;
+}
+
 static bool lend(void *world, uint16_t vp, uint32_t context, uint32_t node,
 		 struct muster_reference *lent)
 {
@@ -112,13 +126,13 @@ static bool lend(void *world, uint16_t vp, uint32_t context, uint32_t node,
 	(void)vp;
 	if (!region || node >= local->size || region->access & MUSTER_ACCESS_APART)
 		return false;
-	if (!region->shared)
-		return lend_copy(local, context, node, lent);
-	if (!share(local, lent->key, node))
-		return false;
 	if (lent->key == local->copies.key)
-		muster_copy_again(&local->copies, (const void *)(uintptr_t)lent->addr);
-	return true;
+		return lend_again(local, node, lent);
+	if (context == MUSTER_LEND_KEPT && region->shared && lent->length > SHORT_MAX)
+		return false;
+	if (context == MUSTER_LEND_KEPT || !region->shared)
+		return lend_copy(local, context, node, lent);
+	return share(local, lent->key, node);
 }
 
 static void lent_back(void *world, const struct muster_reference *lent)
@@ -235,7 +249,7 @@ static int complete(void *world, uint16_t vp, const struct muster_cqe *cqe)
 	if (local->completed - local->polled == COMPLETIONS)
 		return -EAGAIN;
 	local->completions[local->completed++ % COMPLETIONS] = *cqe;
-	if (cqe->status)		/* nobody has heard of it yet */
+	if (cqe->status && cqe->kind != MUSTER_CQE_SEND)	/* nobody has heard of it yet */
 		muster_local_give_back(local, cqe->context);
 	return 0;
 }
