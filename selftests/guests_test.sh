@@ -348,7 +348,10 @@ drain_at_switches() {
 	MUSTER_SWITCHD_OPTIONS="-j -c $PWD/counters" "$run" --vm -n 4 --no-prefix --topology fat-tree:2x2x2 sh -c '
 		trap "touch /run/through" USR1
 		(trap "" USR1; exec "$@") &
-		until wait $!; do kill -0 $! || exit 1; done' \
+		until wait $!; do	# a signal ends a wait, too; then once more, be it that it has ended meanwhile
+			status=$?
+			[ $status -gt 128 ] || exit $status
+		done' \
 		sh "$MUSTER_BUILD/selftests/switched" replaced /run/through >out 2>err &
 	launcher=$!
 	trap 'kill $launcher 2>/dev/null' EXIT
