@@ -476,6 +476,7 @@ check-compilers: compilers $(RDMA_CORE) | $(KEEP) ## gcc 12 and 14, clang, -O0 t
 	@MUSTER_TEST_TIMEOUT=7200 MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh selftests/compilers_test.sh
 
 check-aarch64: all $(BUILD)/selftests/ranks ## cross-compiled ranks under qemu-aarch64: the same bits
+	@tools/setup/setup.sh --quiet aarch64
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh selftests/aarch64_test.sh
 
 check-image: guests ## somebody else's machine: a stock Debian 12 disk, DKMS, an ordinary user
