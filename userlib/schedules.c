@@ -171,6 +171,17 @@ int muster_entry_schedule(struct muster_comm *comm, struct muster_entry *entry)
 
 /* ---- being told ---------------------------------------------------------------- */
 
+static bool does_at_all(const char *name, enum muster_coll coll)
+{
+	struct muster_schedule *schedule;
+	char reason[NAMES_WHY_MAX];
+	bool does = !muster_schedule_by_rank(name, coll, 1, 0, 0, &schedule, reason, sizeof(reason));
+
+	if (does)
+		muster_schedule_free(schedule);
+	return does;
+}
+
 /*
  * Is there a collective that the algorithm does for this many ranks? The reason why
  * there is none is that of one which it does at all.
@@ -189,7 +200,7 @@ static int name_check(struct muster_comm *comm, const char *name, char *why, siz
 			muster_schedule_free(schedule);
 			return 0;
 		}
-		if (other != -EOPNOTSUPP) {
+		if (other != -EOPNOTSUPP || does_at_all(name, coll)) {
 			err = other;
 			snprintf(why, why_len, "%s", reason);
 		}

@@ -81,16 +81,6 @@ void muster_buffer_destroy(struct muster_engine *engine, struct unit *unit)
 	give_back(engine, unit, sizeof(*unit));
 }
 
-size_t muster_buffer_kept(const struct unit *unit)
-{
-	const struct entry_chunk *chunk;
-	size_t bytes = unit->spare.nr * sizeof(*chunk);
-
-	for (chunk = unit->first_chunk; chunk; chunk = chunk->next)
-		bytes += (ENTRIES_CHUNK - chunk->nr_used) * sizeof(struct entry);
-	return bytes;
-}
-
 /* ---- entries ---- */
 
 /* Whoever chooses numbers and contexts does not know the key. */
@@ -141,6 +131,20 @@ static uint32_t bits_wanted(const struct unit *unit)
 	while (1u << bits < 2 * ENTRIES_CHUNK * unit->nr_chunks)
 		bits++;
 	return bits;
+}
+
+/* Of entries that nothing is in, and of the chains that these had when all were used. */
+size_t muster_buffer_kept(const struct unit *unit)
+{
+	const struct entry_chunk *chunk;
+	const uint32_t bits = bits_wanted(unit);
+	size_t bytes = unit->spare.nr * sizeof(*chunk);
+
+	for (chunk = unit->first_chunk; chunk; chunk = chunk->next)
+		bytes += (ENTRIES_CHUNK - chunk->nr_used) * sizeof(struct entry);
+	if (unit->table_bits > bits)
+		bytes += (sizeof(*unit->table) << unit->table_bits) - (sizeof(*unit->table) << bits);
+	return bytes;
 }
 
 struct entry *muster_entry_find(const struct context *ctx, uint32_t number, uint32_t pulse,

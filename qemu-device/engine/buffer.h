@@ -119,7 +119,7 @@ _Static_assert(offsetof(struct unit, table_bits) == 64 && sizeof(struct unit) ==
 
 int muster_buffer_create(struct muster_engine *engine, uint32_t bytes, struct unit **result);
 void muster_buffer_destroy(struct muster_engine *engine, struct unit *unit);
-size_t muster_buffer_kept(const struct unit *unit);	/* bytes of entries that nothing is in */
+size_t muster_buffer_kept(const struct unit *unit);	/* bytes of what nothing is in now */
 struct entry *muster_entry_find(const struct context *ctx, uint32_t number, uint32_t pulse,
 				uint32_t slot);
 /* One is added next, maybe. */

@@ -219,6 +219,13 @@ struct dst_comm {
 
 /* ---- ranks and nodes ------------------------------------------------------------- */
 
+/* When something is to happen next that is asked for again and again, mostly for sooner. */
+struct dst_next {
+	uint64_t at_us;			/* UINT64_MAX: never */
+	uint64_t order;
+	uint64_t later_us;		/* an event lies there, which will look; 0: none */
+};
+
 /* A rank in a communicator. */
 struct dst_part {
 	bool member, closed, told;	/* told: MUSTER_CQE_CONTEXT came */
@@ -241,7 +248,7 @@ struct dst_rank {
 	struct dst_node *node;
 	uint32_t index;
 	uint16_t vp;
-	uint64_t turn_us;		/* UINT64_MAX: none planned */
+	struct dst_next turn;
 	uint64_t begin_us;
 	uint32_t backoff_us;
 	struct muster_cqe cq[DST_CQ_MAX];
@@ -279,7 +286,7 @@ struct dst_node {
 	struct dst_switch *sw;		/* it is one; NULL: a host */
 	struct muster_engine *engine;
 	size_t allocated;
-	uint64_t step_us;		/* UINT64_MAX: none planned */
+	struct dst_next step;
 	uint64_t activity;		/* packets, completions, writes */
 	uint32_t idle;			/* steps without any */
 	uint32_t nr_ranks;

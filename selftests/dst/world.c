@@ -59,23 +59,53 @@ void dst_at(struct dst_world *w, uint64_t at_us, enum dst_event_type type, uint3
 	});
 }
 
-/* A node or rank has one planned step or turn: the soonest. */
+/*
+ * A node or rank has one planned step or turn: the soonest. Where an event of it lies before that already, no other is
+ * needed: who waits for a second, and is woken within microseconds, time and again, leaves one in the heap.
+ */
+static void next_at(struct dst_world *w, struct dst_next *next, uint64_t at_us, enum dst_event_type type, uint32_t target)
+{
+	if (at_us >= next->at_us)
+		return;
+	next->at_us = at_us;
+	next->order = w->order++;
+	if (next->later_us && next->later_us <= at_us)
+		return;
+	if (!next->later_us)
+		next->later_us = at_us;
+	push(w, (struct dst_event){ .at_us = at_us, .order = next->order, .type = type, .target = target });
+}
+
+/* An event of it has come: is it that which is planned? */
+static bool next_is_due(struct dst_world *w, struct dst_next *next, const struct dst_event *event)
+{
+	const bool looks = next->later_us == event->at_us;
+
+	if (looks)
+		next->later_us = 0;
+	if (next->at_us == event->at_us) {
+		next->at_us = UINT64_MAX;
+		return true;
+	}
+	if (looks && next->at_us != UINT64_MAX) {
+		next->later_us = next->at_us;
+		push(w, (struct dst_event){
+			.at_us = next->at_us, .order = next->order, .type = event->type, .target = event->target,
+		});
+	}
+	return false;
+}
+
 void dst_step_at(struct dst_node *node, uint64_t at_us)
 {
-	if (at_us >= node->step_us)
-		return;
-	node->step_us = at_us;
-	dst_at(node->world, at_us, DST_EVENT_STEP, node->index, 0, NULL);
+	next_at(node->world, &node->step, at_us, DST_EVENT_STEP, node->index);
 }
 
 void dst_turn_at(struct dst_rank *rank, uint64_t at_us)
 {
 	if (at_us < rank->begin_us)
 		at_us = rank->begin_us;
-	if (at_us >= rank->turn_us)
-		return;
-	rank->turn_us = at_us;
-	dst_at(rank->world, at_us, DST_EVENT_TURN, rank->index, 0, NULL);
+	next_at(rank->world, &rank->turn, at_us, DST_EVENT_TURN, rank->index);
 }
 
 /* ---- small things --------------------------------------------------------------- */
@@ -136,7 +166,7 @@ static void place_ranks(struct dst_world *w)
 {
 	for (uint32_t n = 0; n < w->plan.nodes; n++) {
 		w->nodes[n] = (struct dst_node){
-			.world = w, .index = n, .incarnation = 100 + n, .step_us = UINT64_MAX,
+			.world = w, .index = n, .incarnation = 100 + n, .step.at_us = UINT64_MAX,
 		};
 	}
 	for (uint32_t r = 0; r < w->plan.ranks; r++) {
@@ -148,7 +178,7 @@ static void place_ranks(struct dst_world *w)
 		rank->node = node;
 		rank->index = r;
 		rank->vp = 5 + 3 * node->nr_ranks;
-		rank->turn_us = UINT64_MAX;
+		rank->turn.at_us = UINT64_MAX;
 		rank->backoff_us = 1;
 		rank->begin_us = dst_below(&w->host, w->plan.late_us + 1);
 		node->ranks[node->nr_ranks++] = rank;
@@ -377,16 +407,14 @@ static void take(struct dst_world *w, const struct dst_event *event)
 
 	switch (event->type) {
 	case DST_EVENT_STEP:
-		if (node->step_us != event->at_us)
+		if (!next_is_due(w, &node->step, event))
 			return;
-		node->step_us = UINT64_MAX;
 		if ((!node->dead || node->reborn) && !node->left)
 			dst_node_step(node);
 		break;
 	case DST_EVENT_TURN:
-		if (rank->turn_us != event->at_us)
+		if (!next_is_due(w, &rank->turn, event))
 			return;
-		rank->turn_us = UINT64_MAX;
 		if (rank->process)
 			dst_process_turn(rank);
 		else

@@ -97,6 +97,16 @@ static int names_try(struct runner *runner)
 	return err;
 }
 
+/* One that is for fewer ranks does nothing here. */
+static int schedule(struct runner *runner, uint32_t n)
+{
+	int err = muster_comm_schedule(runner->comms[n], runner->names.name[n]);
+
+	for (uint32_t coll = 0; coll < SWEEP_COLLS && err == -EOPNOTSUPP; coll++)
+		runner->names.does[coll][n] = false;
+	return err == -EOPNOTSUPP ? 0 : err;
+}
+
 static int comms_make(struct runner *runner)
 {
 	uint32_t from[SWEEP_EDGES], to[SWEEP_EDGES];
@@ -109,7 +119,7 @@ static int comms_make(struct runner *runner)
 	for (uint32_t n = 0; n < runner->names.nr && !err; n++) {
 		err = muster_comm_dup(runner->world, &runner->comms[n]);
 		if (!err && n)
-			err = muster_comm_schedule(runner->comms[n], runner->names.name[n]);
+			err = schedule(runner, n);
 	}
 	return err ? err : muster_comm_neighbours(runner->comms[0], SWEEP_EDGES, from, SWEEP_EDGES, to);
 }
