@@ -473,7 +473,9 @@ static void fail_late(struct dst_world *w)
 		const struct dst_rank *rank = &w->ranks[r];
 
 		if (rank->process && !dst_process_finished(rank))
-			dst_fail(w, "rank %u has not come to its end", r);
+			dst_fail(w, "rank %u has not come to its end, %s", r,
+				 !w->heap_nr ? "and nothing is to happen any more" :
+				 w->heap[0].at_us > w->bound_us ? "and nothing happens in time" : "and very much has happened");
 		for (uint32_t c = 0; c < w->plan.comms && !rank->node->dead; c++) {
 			const struct dst_part *part = &rank->parts[c];
 			struct muster_context_state s = { 0 };

@@ -15,7 +15,7 @@
 #include "../dst/dst.h"
 
 static struct sweep_options options;
-static struct sweep_figures rank_0;
+static struct sweep_figures rank_0;		/* as far as it is */
 
 static void lives(void *opaque)
 {
@@ -26,7 +26,7 @@ static void program(struct dst_process *process)
 {
 	struct dst_rank *rank = dst_process_rank(process);
 	struct sweep_options mine = options;
-	struct sweep_figures figures;
+	struct sweep_figures own, *figures = rank->index ? &own : &rank_0;
 	struct muster *job;
 
 	mine.each = lives;
@@ -35,13 +35,11 @@ static void program(struct dst_process *process)
 		dst_fail(rank->world, "rank %u: %s", rank->index, muster_error(NULL));
 		return;
 	}
-	sweep_run(job, &mine, &figures);
-	if (*figures.why)
-		dst_fail(rank->world, "%s", figures.why);
+	sweep_run(job, &mine, figures);
+	if (*figures->why)
+		dst_fail(rank->world, "%s", figures->why);
 	else
 		muster_finalize(job);
-	if (!rank->index)
-		rank_0 = figures;
 }
 
 int main(int argc, char **argv)
@@ -64,7 +62,8 @@ int main(int argc, char **argv)
 		printf("%" PRIu32 " simulated ranks: %" PRIu64 " cases, %" PRIu64 " operations, %" PRIu64 " of them not for the NIC; %" PRIu64 " packets\n",
 		       ranks, rank_0.cases, rank_0.calls, rank_0.host_only, w->nr_packets);
 	else
-		printf("seed %" PRIu64 " failed %s\n", seed, w->why);
+		printf("seed %" PRIu64 " failed %s; rank 0 is in its case %" PRIu64 ", operation %" PRIu64 "\n", seed, w->why,
+		       rank_0.cases, rank_0.calls);
 	dst_world_free(w);
 	return good ? 0 : 1;
 }
