@@ -126,7 +126,7 @@ void dst_process_lives(struct dst_process *process)
 	struct dst_world *w = process->rank->world;
 
 	w->bound_us = w->now_us + DST_BOUND_US;
-	w->events_end = w->nr_events + DST_EVENTS_MAX;
+	w->events_end = w->nr_events + DST_EVENTS_MAX * (1 + w->plan.ranks / DST_RANKS_DRAWN);
 }
 
 /* ---- bootstrap ---------------------------------------------------------------------- */

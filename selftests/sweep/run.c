@@ -360,7 +360,7 @@ static void take(void *opaque, const struct sweep_case *given)
 	uint8_t *kept = runner->first;
 
 	if (*runner->figures->why || c.ranks != runner->size ||
-	    sweep_hash(&c) % runner->options->every)
+	    sweep_hash(&c) % runner->options->every != runner->options->part)
 		return;
 	if (runner->options->large)
 		fit(&c);

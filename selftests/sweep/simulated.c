@@ -4,7 +4,7 @@
  * run the library, engines and wires as they are, in virtual time. The seed draws wires,
  * buffers and what overtakes what.
  *
- * usage: simulated RANKS EVERY [SEED]
+ * usage: simulated RANKS EVERY [SEED [PART]]
  */
 #include "sweep.h"
 
@@ -50,8 +50,9 @@ int main(int argc, char **argv)
 	bool good;
 
 	options.every = argc > 2 ? (uint32_t)atoi(argv[2]) : 0;
-	if (!w || ranks < 2 || ranks > SWEEP_RANKS_MAX || !options.every) {
-		fprintf(stderr, "usage: simulated RANKS EVERY [SEED]\n");
+	options.part = argc > 4 ? (uint32_t)atoi(argv[4]) : 0;
+	if (!w || ranks < 2 || ranks > SWEEP_RANKS_MAX || options.part >= options.every) {
+		fprintf(stderr, "usage: simulated RANKS EVERY [SEED [PART]]\n");
 		return 2;
 	}
 	w->library = true;

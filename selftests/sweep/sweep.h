@@ -162,7 +162,8 @@ int sweep_call(struct muster_comm *comm, const struct sweep_case *c, enum muster
 /* ---- run.c ------------------------------------------------------------------------------ */
 
 struct sweep_options {
-	uint32_t every;			/* one case of so many */
+	uint32_t every;			/* one case of so many, */
+	uint32_t part;			/* of these that one */
 	bool large;			/* lengths beyond 1,000, in pairs, for up to */
 	uint32_t ranks_max;		/* so many ranks */
 	void (*each)(void *opaque);	/* called with each case; or NULL */
