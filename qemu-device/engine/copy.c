@@ -11,7 +11,7 @@
 
 #include <errno.h>
 
-static struct entry *copy_new(struct context *ctx, const struct send *send)
+struct entry *muster_copy_new_lent(struct context *ctx, const struct send *send)
 {
 	struct entry *copy = muster_entry_take(ctx);
 
@@ -32,17 +32,12 @@ static struct entry *copy_new(struct context *ctx, const struct send *send)
 
 struct entry *muster_copy_new(struct context *ctx, const struct send *send)
 {
-	struct entry *copy = copy_new(ctx, send);
+	struct entry *copy = muster_copy_new_lent(ctx, send);
 
 	if (!copy || muster_room_take_unasked(copy))
 		return copy;
 	muster_entry_give(copy);
 	return NULL;
-}
-
-struct entry *muster_copy_new_lent(struct context *ctx, const struct send *send)
-{
-	return copy_new(ctx, send);
 }
 
 static void give(struct entry *copy)
@@ -150,12 +145,9 @@ void muster_copies_fail(struct context *ctx)
 /* A member may be reading, and will fail, too; when, nobody tells who is closed: what was lent stays so. */
 void muster_copies_abandon(struct context *ctx)
 {
-	struct entry *copy;
-
-	while ((copy = ctx->copies)) {
-		ctx->copies = copy->next;
-		muster_entry_give(copy);
-	}
+	for (struct entry *copy = ctx->copies; copy; copy = copy->next)
+		copy->lent = false;
+	muster_copies_remove(ctx);
 }
 
 /*

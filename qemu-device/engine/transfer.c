@@ -120,8 +120,8 @@ static const struct send *same_copy(const struct context *ctx, const struct inst
 		const struct send *other = &inst->sends[--index];
 		const struct muster_reference source = source_of(seq, &seq->steps[index], inst->pulse);
 
-		if (has_copy(ctx, inst, index) &&
-		    source.key == range.key && source.addr == range.addr && source.length == range.length)
+		if (source.key == range.key && source.addr == range.addr && source.length == range.length &&
+		    has_copy(ctx, inst, index))
 			return other;
 	}
 	return NULL;

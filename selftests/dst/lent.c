@@ -16,9 +16,14 @@ enum {
 	SHORT_MAX = 3000,
 };
 
+bool dst_lent_is(uint32_t key)
+{
+	return key - KEY < DST_LENT_MAX;
+}
+
 static struct dst_lent *place_of(struct dst_node *node, uint32_t key)
 {
-	return key - KEY < DST_LENT_MAX ? &node->lent[key - KEY] : NULL;
+	return dst_lent_is(key) ? &node->lent[key - KEY] : NULL;
 }
 
 static uint64_t addr_of(uint32_t key)
@@ -33,11 +38,6 @@ uint8_t *dst_lent_range(struct dst_node *node, uint32_t key, uint64_t addr, uint
 
 	return !lent || !lent->memory || offset > lent->bytes || len > lent->bytes - offset ?
 	       NULL : lent->memory + offset;
-}
-
-bool dst_lent_is(uint32_t key)
-{
-	return key - KEY < DST_LENT_MAX;
 }
 
 static uint32_t count_kept(const struct dst_node *node)
