@@ -49,6 +49,14 @@ static void give(struct entry *copy)
 	muster_entry_give(copy);
 }
 
+static void drop(struct entry **link)
+{
+	struct entry *copy = *link;
+
+	*link = copy->next;
+	give(copy);
+}
+
 static bool is_done(const struct entry *copy, const struct peer *peer)
 {
 	return copy->member == peer->member &&
@@ -97,12 +105,10 @@ void muster_copies_release(struct context *ctx, const struct peer *peer)
 	struct entry **link = &ctx->copies, *copy;
 
 	while ((copy = *link))
-		if (is_done(copy, peer)) {
-			*link = copy->next;
-			give(copy);
-		} else {
+		if (is_done(copy, peer))
+			drop(link);
+		else
 			link = &copy->next;
-		}
 }
 
 void muster_copies_forget(struct context *ctx, uint32_t node, uint32_t present)
@@ -110,22 +116,16 @@ void muster_copies_forget(struct context *ctx, uint32_t node, uint32_t present)
 	struct entry **link = &ctx->copies, *copy;
 
 	while ((copy = *link))
-		if (muster_member_was_at(ctx, copy->member, node, present)) {
-			*link = copy->next;
-			give(copy);
-		} else {
+		if (muster_member_was_at(ctx, copy->member, node, present))
+			drop(link);
+		else
 			link = &copy->next;
-		}
 }
 
 void muster_copies_remove(struct context *ctx)
 {
-	struct entry *copy;
-
-	while ((copy = ctx->copies)) {
-		ctx->copies = copy->next;
-		give(copy);
-	}
+	while (ctx->copies)
+		drop(&ctx->copies);
 }
 
 /* Its owner has not heard of it; until it closes, peers are told that what was lent is not to be counted on. */
@@ -134,12 +134,10 @@ void muster_copies_fail(struct context *ctx)
 	struct entry **link = &ctx->copies, *copy;
 
 	while ((copy = *link))
-		if (!copy->lent) {
-			*link = copy->next;
-			muster_entry_give(copy);
-		} else {
+		if (!copy->lent)
+			drop(link);
+		else
 			link = &copy->next;
-		}
 }
 
 /* A member may be reading, and will fail, too; when, nobody tells who is closed: what was lent stays so. */
@@ -161,8 +159,7 @@ void muster_copies_disown(struct context *ctx)
 
 	while ((copy = *link)) {
 		if (ctx->failure.status || (int32_t)(copy->number - ctx->base) >= 0) {
-			*link = copy->next;
-			give(copy);
+			drop(link);
 			continue;
 		}
 		ctx->engine->vps[ctx->vp]->nr_unasked -= copy->unasked;
@@ -174,10 +171,7 @@ void muster_copies_disown(struct context *ctx)
 /* Who reads it where it lies says so with TAKEN. */
 static void taken(struct context *ctx, struct entry **link)
 {
-	struct entry *copy = *link;
-
-	*link = copy->next;
-	give(copy);
+	drop(link);
 	if (ctx->closed)
 		muster_context_ready(ctx);
 }
@@ -254,12 +248,23 @@ void muster_copies_run(struct context *ctx)
 
 	while (!ctx->failure.status && (copy = *link)) {
 		if (copy->state == ENTRY_GRANTED && send_copy(ctx, copy)) {
-			*link = copy->next;
-			give(copy);
+			drop(link);
 			continue;
 		}
 		if (ctx->closed && !copy->asked)
 			ask(ctx, copy);
 		link = &copy->next;
 	}
+}
+
+void muster_copies_look(struct context *ctx)
+{
+	struct entry **link = &ctx->copies, *copy;
+
+	while ((copy = *link))
+		if (muster_farewell_is_noted(ctx, copy->member))
+			drop(link);
+		else
+			link = &copy->next;
+	ctx->stalled |= !!ctx->copies;
 }

@@ -130,6 +130,8 @@ static bool run_all(struct context *ctx)
 	if (ctx->closed) {
 		muster_credit_run(ctx);
 		muster_copies_run(ctx);
+		if (ctx->engine->leaving)
+			muster_copies_look(ctx);
 		if (muster_writes_answer(ctx) && !ctx->copies && muster_farewell_say(ctx)) {
 			muster_context_free(ctx);
 			return false;

@@ -93,7 +93,7 @@ struct muster_engine_world {
 	/*
 	 * Optional, both: say, for when this node has left, that it has ended all sequences of
 	 * a context below base (false: it cannot be said so), and what a node that has left in
-	 * good order said.
+	 * good order, or is about to, said.
 	 */
 	bool (*base_leave)(void *world, uint32_t context, uint32_t life, uint32_t base);
 	bool (*base_left)(void *world, uint32_t node, uint32_t context, uint32_t life,

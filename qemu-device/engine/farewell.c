@@ -101,15 +101,27 @@ bool muster_farewell_complete(const struct peer *peer)
 	       (peer->all_came || (int32_t)peer->received >= 0);
 }
 
+static bool base_noted(const struct context *ctx, uint32_t node, uint32_t *base)
+{
+	const struct muster_engine *engine = ctx->engine;
+
+	return engine->world.base_left &&
+	       engine->world.base_left(engine->opaque, node, ctx->id, ctx->life, base);
+}
+
+bool muster_farewell_is_noted(const struct context *ctx, uint32_t member)
+{
+	uint32_t base;
+
+	return base_noted(ctx, muster_member(ctx, member)->node, &base);
+}
+
 /* What it has told by packets may be older. */
 static void base_left(struct context *ctx, struct peer *peer, uint32_t node)
 {
-	const struct muster_engine *engine = ctx->engine;
 	uint32_t base;
 
-	if (!peer->left && engine->world.base_left &&
-	    engine->world.base_left(engine->opaque, node, ctx->id, ctx->life, &base) &&
-	    (int32_t)(base - peer->base) > 0)
+	if (!peer->left && base_noted(ctx, node, &base) && (int32_t)(base - peer->base) > 0)
 		peer->base = base;
 }
 
@@ -134,9 +146,16 @@ static void leave(struct context *ctx, uint32_t node)
 		}
 }
 
+/* Those that are closed may have asked who has left so, and answers no more. */
 void muster_engine_leave(struct muster_engine *engine)
 {
+	struct context *ctx = NULL;
+	uint32_t bucket = 0;
+
 	engine->leaving = true;
+	while ((ctx = muster_context_next(engine, &bucket, ctx)))
+		if (ctx->closed)
+			muster_context_ready(ctx);
 }
 
 void muster_engine_peer_left(struct muster_engine *engine, uint32_t node)

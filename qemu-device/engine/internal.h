@@ -424,6 +424,8 @@ void muster_copies_fail(struct context *ctx);
 void muster_copies_abandon(struct context *ctx);
 /* It closes: those that may still be needed count no more as its VP's, which may go. */
 void muster_copies_disown(struct context *ctx);
+/* It is closed and its node leaves: who has left before it is asked in vain. Others: stalled. */
+void muster_copies_look(struct context *ctx);
 
 /*
  * predict.c: small programs that are kept, with all prepared that is alike in each of their runs.
@@ -559,6 +561,8 @@ void muster_farewell_receive(struct context *ctx, uint32_t index,
 			     const struct muster_packet *packet);
 /* Whether the member has left, and nothing that it had sent is still to come. */
 bool muster_farewell_complete(const struct peer *peer);
+/* Whether the member has left with its node, as can be read where that noted its base. */
+bool muster_farewell_is_noted(const struct context *ctx, uint32_t member);
 /* Whether no member has left before it ended number base; else the context fails. */
 bool muster_farewell_check(struct context *ctx);
 

@@ -63,6 +63,12 @@ static struct world *some(uint32_t nr, uint32_t buffer_bytes, uint64_t seed)
 	return w;
 }
 
+static void close_at(struct world *w, uint32_t node)
+{
+	muster_engine_context_close(w->nodes[node].engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT);
+	w->nodes[node].idle = false;
+}
+
 static void close_all(struct world *w, uint32_t id)
 {
 	for (uint32_t r = 0; r < w->nr; r++)
@@ -389,6 +395,34 @@ static void what_there_is_no_memory_to_answer_takes_no_room(void **state)
 	assert_in_range(failed, 1, 7);
 }
 
+/* It would be told who has ended what, by an answer; but who leaves with its node has none. */
+static void who_leaves_waits_for_nobody_who_has_left(void **state)
+{
+	(void)state;
+	for (int asked = 0; asked < 2; asked++) {
+		struct world *w = some(2, 0, 0);
+		struct muster_desc from = send_to(1, 0, 0), sum = sum_of(1);
+
+		w->board = true;
+		world_post(w, 0, &from, 1);
+		world_post(w, 1, &sum, 1);
+		world_run(w);
+		assert_int_equal(world_counters(w, 0).buffer_blocks_used, 1);
+		if (asked)
+			close_at(w, 0);
+		muster_engine_leave(w->nodes[1].engine);
+		close_at(w, 1);
+		world_run(w);
+		assert_int_equal(world_counters(w, 0).buffer_blocks_used, 1);
+		muster_engine_leave(w->nodes[0].engine);
+		if (!asked)
+			close_at(w, 0);
+		world_run(w);
+		expect_nothing_left(w);
+		world_destroy(w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -402,6 +436,7 @@ int main(void)
 		cmocka_unit_test(idle_contexts_do_not_hold_all_blocks),
 		cmocka_unit_test(an_incast_loses_nothing_and_stops_nobody),
 		cmocka_unit_test(what_there_is_no_memory_to_answer_takes_no_room),
+		cmocka_unit_test(who_leaves_waits_for_nobody_who_has_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -90,7 +90,7 @@ uint64_t muster_mesh_number(const struct muster_mesh *mesh);
  */
 bool muster_mesh_base_leave(struct muster_mesh *mesh, uint32_t context, uint32_t life,
 			    uint32_t base);
-/** muster_mesh_base_left() - what a rank that has left in good order said of a context. */
+/** muster_mesh_base_left() - what a rank said of a context that has left in good order, or is about to. */
 bool muster_mesh_base_left(const struct muster_mesh *mesh, uint32_t rank, uint32_t context,
 			   uint32_t life, uint32_t *base);
 

@@ -133,16 +133,19 @@ bool muster_mesh_base_leave(struct muster_mesh *mesh, uint32_t context, uint32_t
 
 	if (!own || own->set)
 		return false;
-	*own = (struct base){ .context = context, .life = life, .base = base, .set = 1 };
+	own->context = context;
+	own->life = life;
+	own->base = base;
+	__atomic_store_n(&own->set, 1, __ATOMIC_RELEASE);
 	return true;
 }
 
 bool muster_mesh_base_left(const struct muster_mesh *mesh, uint32_t rank, uint32_t context,
 			   uint32_t life, uint32_t *base)
 {
-	const struct base *its = &mesh->board[rank].bases[context % BASES];
+	const struct base *its = mesh->board ? &mesh->board[rank].bases[context % BASES] : NULL;
 
-	if (!its->set || its->context != context || its->life != life)
+	if (!its || !__atomic_load_n(&its->set, __ATOMIC_ACQUIRE) || its->context != context || its->life != life)
 		return false;
 	*base = its->base;
 	return true;
