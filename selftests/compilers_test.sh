@@ -19,19 +19,18 @@ no_warning() {
 same_bits() {
 	compiler=$1
 	shift
-	for unit in arith_test arith_plain_test exact_test; do
-		unit=$tap_dir/$compiler$1/san/qemu-device/engine/$unit
-		make -s -C "$tap_home/.." BUILD="$tap_dir/$compiler$1" CC="$compiler" CFLAGS="$*" "$unit"
-		"$unit"
-	done
+	units=$tap_dir/$compiler$1/san/qemu-device/engine
+	make -s -j"$tap_cpus" -C "$tap_home/.." BUILD="$tap_dir/$compiler$1" CC="$compiler" CFLAGS="$*" \
+		"$units/arith_test" "$units/arith_plain_test" "$units/exact_test"
+	"$units/arith_test" && "$units/arith_plain_test" && "$units/exact_test"
 }
 
 [ -n "$(command -v gcc-14)" ] || skip "gcc-14" "it is not there; make check-compilers fetches it"
 for compiler in gcc-12 gcc-13 gcc-14 gcc-15 clang clang-16 clang-19; do
 	command -v $compiler >/dev/null || continue
 	for level in 0 1 2; do
-		check "$compiler -O$level" no_warning $compiler -O$level -g
-		check "$compiler -O$level: the arithmetic's bits" same_bits $compiler -O$level -g
+		check "$compiler -O$level" no_warning $compiler -O$level
+		check "$compiler -O$level: the arithmetic's bits" same_bits $compiler -O$level
 	done
 	check "$compiler -O3 for this CPU" no_warning $compiler -O3 -march=native
 	check "$compiler -O3 for this CPU: the arithmetic's bits" same_bits $compiler -O3 -march=native

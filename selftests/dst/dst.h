@@ -219,11 +219,12 @@ struct dst_comm {
 
 /* ---- ranks and nodes ------------------------------------------------------------- */
 
-/* When something is to happen next that is asked for again and again, mostly for sooner. */
+/* A node's step or a rank's turn: the soonest that was asked for, which is done again and again. */
 struct dst_next {
 	uint64_t at_us;			/* UINT64_MAX: never */
 	uint64_t order;
-	uint64_t later_us;		/* an event lies there, which will look; 0: none */
+	uint32_t place;			/* in dst_world.planned, + 1; 0: not there */
+	uint16_t type, target;		/* as the event's */
 };
 
 /* A rank in a communicator. */
@@ -370,6 +371,8 @@ struct dst_world {
 
 	struct dst_event *heap;
 	uint32_t heap_nr, heap_max;
+	struct dst_next *planned[DST_NODES_MAX + DST_RANKS_MAX];	/* another heap */
+	uint32_t nr_planned;
 	uint64_t order;
 	struct dst_parcel *parcels;	/* free ones */
 	struct muster_link *links;	/* storage for all pairs */

@@ -60,52 +60,81 @@ void dst_at(struct dst_world *w, uint64_t at_us, enum dst_event_type type, uint3
 }
 
 /*
- * A node or rank has one planned step or turn: the soonest. Where an event of it lies before that already, no other is
- * needed: who waits for a second, and is woken within microseconds, time and again, leaves one in the heap.
+ * A node or rank has one planned step or turn, which moves to the front of its heap when it is asked for sooner: who
+ * waits for a second, and is woken within microseconds, time and again, leaves nothing behind.
  */
-static void next_at(struct dst_world *w, struct dst_next *next, uint64_t at_us, enum dst_event_type type, uint32_t target)
+static bool sooner(const struct dst_next *a, const struct dst_next *b)
 {
-	if (at_us >= next->at_us)
-		return;
-	next->at_us = at_us;
-	next->order = w->order++;
-	if (next->later_us && next->later_us <= at_us)
-		return;
-	if (!next->later_us)
-		next->later_us = at_us;
-	push(w, (struct dst_event){ .at_us = at_us, .order = next->order, .type = type, .target = target });
+	return a->at_us != b->at_us ? a->at_us < b->at_us : a->order < b->order;
 }
 
-/* An event of it has come: is it that which is planned? */
-static bool next_is_due(struct dst_world *w, struct dst_next *next, const struct dst_event *event)
+static void put(struct dst_world *w, uint32_t i, struct dst_next *next)
 {
-	const bool looks = next->later_us == event->at_us;
+	w->planned[i] = next;
+	next->place = i + 1;
+}
 
-	if (looks)
-		next->later_us = 0;
-	if (next->at_us == event->at_us) {
-		next->at_us = UINT64_MAX;
-		return true;
+static void next_at(struct dst_world *w, struct dst_next *next, uint64_t at_us)
+{
+	uint32_t i = next->place ? next->place - 1 : w->nr_planned;
+
+	if (at_us >= next->at_us)
+		return;
+	w->nr_planned += !next->place;
+	next->at_us = at_us;
+	next->order = w->order++;
+	for (; i && sooner(next, w->planned[(i - 1) / 2]); i = (i - 1) / 2)
+		put(w, i, w->planned[(i - 1) / 2]);
+	put(w, i, next);
+}
+
+static struct dst_event next_take(struct dst_world *w)
+{
+	struct dst_next *next = w->planned[0], *last = w->planned[--w->nr_planned];
+	struct dst_event event = { .at_us = next->at_us, .type = next->type, .target = next->target };
+	uint32_t i = 0, child;
+
+	while ((child = 2 * i + 1) < w->nr_planned) {
+		if (child + 1 < w->nr_planned && sooner(w->planned[child + 1], w->planned[child]))
+			child++;
+		if (!sooner(w->planned[child], last))
+			break;
+		put(w, i, w->planned[child]);
+		i = child;
 	}
-	if (looks && next->at_us != UINT64_MAX) {
-		next->later_us = next->at_us;
-		push(w, (struct dst_event){
-			.at_us = next->at_us, .order = next->order, .type = event->type, .target = event->target,
-		});
-	}
-	return false;
+	put(w, i, last);
+	next->place = 0;
+	next->at_us = UINT64_MAX;
+	return event;
+}
+
+/* Return: whether what is to happen next is a step or turn. */
+static bool is_next_planned(const struct dst_world *w)
+{
+	const struct dst_event *event = w->heap;
+	const struct dst_next *next = w->planned[0];
+
+	if (!w->nr_planned || !w->heap_nr)
+		return w->nr_planned;
+	return next->at_us != event->at_us ? next->at_us < event->at_us : next->order < event->order;
+}
+
+/* UINT64_MAX: nothing is to happen any more. */
+static uint64_t next_us(const struct dst_world *w)
+{
+	if (is_next_planned(w))
+		return w->planned[0]->at_us;
+	return w->heap_nr ? w->heap[0].at_us : UINT64_MAX;
 }
 
 void dst_step_at(struct dst_node *node, uint64_t at_us)
 {
-	next_at(node->world, &node->step, at_us, DST_EVENT_STEP, node->index);
+	next_at(node->world, &node->step, at_us);
 }
 
 void dst_turn_at(struct dst_rank *rank, uint64_t at_us)
 {
-	if (at_us < rank->begin_us)
-		at_us = rank->begin_us;
-	next_at(rank->world, &rank->turn, at_us, DST_EVENT_TURN, rank->index);
+	next_at(rank->world, &rank->turn, at_us < rank->begin_us ? rank->begin_us : at_us);
 }
 
 /* ---- small things --------------------------------------------------------------- */
@@ -166,7 +195,8 @@ static void place_ranks(struct dst_world *w)
 {
 	for (uint32_t n = 0; n < w->plan.nodes; n++) {
 		w->nodes[n] = (struct dst_node){
-			.world = w, .index = n, .incarnation = 100 + n, .step.at_us = UINT64_MAX,
+			.world = w, .index = n, .incarnation = 100 + n,
+			.step = { .at_us = UINT64_MAX, .type = DST_EVENT_STEP, .target = (uint16_t)n },
 		};
 	}
 	for (uint32_t r = 0; r < w->plan.ranks; r++) {
@@ -178,7 +208,9 @@ static void place_ranks(struct dst_world *w)
 		rank->node = node;
 		rank->index = r;
 		rank->vp = 5 + 3 * node->nr_ranks;
-		rank->turn.at_us = UINT64_MAX;
+		rank->turn = (struct dst_next){
+			.at_us = UINT64_MAX, .type = DST_EVENT_TURN, .target = (uint16_t)r,
+		};
 		rank->backoff_us = 1;
 		rank->begin_us = dst_below(&w->host, w->plan.late_us + 1);
 		node->ranks[node->nr_ranks++] = rank;
@@ -302,6 +334,7 @@ static bool switches_begin(struct dst_world *w)
 
 static void begin(struct dst_world *w, uint64_t seed)
 {
+	w->nr_planned = 0;
 	w->now_us = w->order = w->nr_events = w->nr_packets = w->nr_faults = 0;
 	w->arena_used = 0;
 	w->failed = w->forgotten = false;
@@ -407,14 +440,10 @@ static void take(struct dst_world *w, const struct dst_event *event)
 
 	switch (event->type) {
 	case DST_EVENT_STEP:
-		if (!next_is_due(w, &node->step, event))
-			return;
 		if ((!node->dead || node->reborn) && !node->left)
 			dst_node_step(node);
 		break;
 	case DST_EVENT_TURN:
-		if (!next_is_due(w, &rank->turn, event))
-			return;
 		if (rank->process)
 			dst_process_turn(rank);
 		else
@@ -474,8 +503,8 @@ static void fail_late(struct dst_world *w)
 
 		if (rank->process && !dst_process_finished(rank))
 			dst_fail(w, "rank %u has not come to its end, %s", r,
-				 !w->heap_nr ? "and nothing is to happen any more" :
-				 w->heap[0].at_us > w->bound_us ? "and nothing happens in time" : "and very much has happened");
+				 next_us(w) == UINT64_MAX ? "and nothing is to happen any more" :
+				 next_us(w) > w->bound_us ? "and nothing happens in time" : "and very much has happened");
 		for (uint32_t c = 0; c < w->plan.comms && !rank->node->dead; c++) {
 			const struct dst_part *part = &rank->parts[c];
 			struct muster_context_state s = { 0 };
@@ -501,12 +530,11 @@ static void run(struct dst_world *w)
 	while (!w->failed && !finished(w)) {
 		struct dst_event event;
 
-		if (!w->heap_nr || w->heap[0].at_us > w->bound_us ||
-		    w->nr_events++ > w->events_end) {
+		if (next_us(w) > w->bound_us || w->nr_events++ > w->events_end) {
 			fail_late(w);
 			return;
 		}
-		event = pop(w);
+		event = is_next_planned(w) ? next_take(w) : pop(w);
 		w->now_us = event.at_us;
 		dst_mix(w, event.at_us << 8 ^ (uint64_t)event.target << 4 ^ event.type);
 		take(w, &event);
