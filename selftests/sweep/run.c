@@ -346,11 +346,12 @@ static bool on_path(struct runner *runner, const struct sweep_case *c, bool host
 static void fit(struct sweep_case *c)
 {
 	bool vector = c->coll <= SWEEP_ALLREDUCE || c->coll == SWEEP_SCAN || c->coll == SWEEP_EXSCAN;
+	uint32_t blocks = c->ranks > SWEEP_EDGES ? c->ranks : SWEEP_EDGES;
 
 	if (vector && c->op != MUSTER_OP_USER)
 		return;
-	if (c->count * c->type->bytes * (c->ranks + 1) * 3 / 2 > SIDE_BYTES_MAX)
-		c->count = c->count / c->ranks | 1;
+	if (c->count * c->type->bytes * (blocks + 1) * 3 / 2 > SIDE_BYTES_MAX)
+		c->count = c->count / blocks | 1;
 }
 
 static void take(void *opaque, const struct sweep_case *given)
