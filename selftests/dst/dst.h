@@ -64,7 +64,7 @@ enum dst_limit {
 	DST_ARENA_BYTES = 64 << 20,	/* buffers of all ranks */
 	DST_EVENTS_MAX = 4000000,	/* of one run; of more ranks than a seed draws, in proportion */
 	DST_DEADLINE_US = 2000000,	/* of links */
-	DST_BOUND_US = 30000000,	/* everything must have ended */
+	DST_BOUND_US = 30000000,	/* everything must have ended; likewise */
 	DST_WHY_MAX = 400,
 };
 

@@ -124,9 +124,10 @@ void dst_process_sleep(struct dst_process *process, uint64_t us)
 void dst_process_lives(struct dst_process *process)
 {
 	struct dst_world *w = process->rank->world;
+	uint32_t more = 1 + w->plan.ranks / DST_RANKS_DRAWN;
 
-	w->bound_us = w->now_us + DST_BOUND_US;
-	w->events_end = w->nr_events + DST_EVENTS_MAX * (1 + w->plan.ranks / DST_RANKS_DRAWN);
+	w->bound_us = w->now_us + (uint64_t)DST_BOUND_US * more;
+	w->events_end = w->nr_events + (uint64_t)DST_EVENTS_MAX * more;
 }
 
 /* ---- bootstrap ---------------------------------------------------------------------- */
