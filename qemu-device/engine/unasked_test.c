@@ -63,16 +63,15 @@ static struct world *some(uint32_t nr, uint32_t buffer_bytes, uint64_t seed)
 	return w;
 }
 
-static void close_at(struct world *w, uint32_t node)
+static void close_at(struct world *w, uint32_t node, uint32_t id)
 {
-	muster_engine_context_close(w->nodes[node].engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT);
-	w->nodes[node].idle = false;
+	muster_engine_context_close(w->nodes[node].engine, WORLD_VP, WORLD_JOB, id);
 }
 
 static void close_all(struct world *w, uint32_t id)
 {
 	for (uint32_t r = 0; r < w->nr; r++)
-		muster_engine_context_close(w->nodes[r].engine, WORLD_VP, WORLD_JOB, id);
+		close_at(w, r, id);
 }
 
 /* With room, without, and with some: what was sent is what was there when it was sent. */
@@ -409,14 +408,14 @@ static void who_leaves_waits_for_nobody_who_has_left(void **state)
 		world_run(w);
 		assert_int_equal(world_counters(w, 0).buffer_blocks_used, 1);
 		if (asked)
-			close_at(w, 0);
+			close_at(w, 0, WORLD_CONTEXT);
 		muster_engine_leave(w->nodes[1].engine);
-		close_at(w, 1);
+		close_at(w, 1, WORLD_CONTEXT);
 		world_run(w);
 		assert_int_equal(world_counters(w, 0).buffer_blocks_used, 1);
 		muster_engine_leave(w->nodes[0].engine);
 		if (!asked)
-			close_at(w, 0);
+			close_at(w, 0, WORLD_CONTEXT);
 		world_run(w);
 		expect_nothing_left(w);
 		world_destroy(w);

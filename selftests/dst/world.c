@@ -15,9 +15,14 @@
 
 /* ---- events ------------------------------------------------------------------- */
 
+static bool is_first(uint64_t a_us, uint64_t a_order, uint64_t b_us, uint64_t b_order)
+{
+	return a_us != b_us ? a_us < b_us : a_order < b_order;
+}
+
 static bool before(const struct dst_event *a, const struct dst_event *b)
 {
-	return a->at_us != b->at_us ? a->at_us < b->at_us : a->order < b->order;
+	return is_first(a->at_us, a->order, b->at_us, b->order);
 }
 
 static void push(struct dst_world *w, struct dst_event event)
@@ -65,7 +70,7 @@ void dst_at(struct dst_world *w, uint64_t at_us, enum dst_event_type type, uint3
  */
 static bool sooner(const struct dst_next *a, const struct dst_next *b)
 {
-	return a->at_us != b->at_us ? a->at_us < b->at_us : a->order < b->order;
+	return is_first(a->at_us, a->order, b->at_us, b->order);
 }
 
 static void put(struct dst_world *w, uint32_t i, struct dst_next *next)
@@ -116,7 +121,7 @@ static bool is_next_planned(const struct dst_world *w)
 
 	if (!w->nr_planned || !w->heap_nr)
 		return w->nr_planned;
-	return next->at_us != event->at_us ? next->at_us < event->at_us : next->order < event->order;
+	return is_first(next->at_us, next->order, event->at_us, event->order);
 }
 
 /* UINT64_MAX: nothing is to happen any more. */

@@ -346,7 +346,8 @@ static bool on_path(struct runner *runner, const struct sweep_case *c, bool host
 static void fit(struct sweep_case *c)
 {
 	bool vector = c->coll <= SWEEP_ALLREDUCE || c->coll == SWEEP_SCAN || c->coll == SWEEP_EXSCAN;
-	uint32_t blocks = c->ranks > SWEEP_EDGES ? c->ranks : SWEEP_EDGES;
+	bool to_neighbours = c->coll >= SWEEP_NEIGHBOUR_ALLGATHER;
+	uint32_t blocks = to_neighbours && c->ranks < SWEEP_EDGES ? SWEEP_EDGES : c->ranks;
 
 	if (vector && c->op != MUSTER_OP_USER)
 		return;
