@@ -13,14 +13,15 @@
 
 #include "calls.h"
 
-static bool is_out_same(const struct muster_cut *a, const struct muster_cut *b)
+static bool are_blocks_same(const struct muster_cut *a, const struct muster_cut *b)
 {
-	return a->nr == b->nr && !memcmp(a->out, b->out, a->nr * sizeof(*a->out));
+	return a->nr == b->nr && !memcmp(a->out, b->out, a->nr * sizeof(*a->out)) &&
+	       !memcmp(a->in, b->in, a->nr * sizeof(*a->in));
 }
 
 bool muster_cuts_same(const struct muster_cut *a, const struct muster_cut *b)
 {
-	return a && b && a->longest == b->longest && is_out_same(a, b);
+	return a && b && a->longest == b->longest && are_blocks_same(a, b);
 }
 
 /* The caller's goes with the call. */
@@ -111,7 +112,7 @@ static void sign(struct muster_entry *entry)
 	else if (call->coll == MUSTER_COLL_NEIGHBOURS)
 		count = call->cut->longest;
 	else if (call->cut)
-		hash = muster_blocks_hash(call->cut->out, call->cut->nr, hash);
+		hash = muster_blocks_hash(call->cut->in, call->cut->nr, hash);
 	if (call->exact)	/* its own coll and type are others */
 		hash += call->coll << 8 | (call->exact & UINT8_MAX);
 	if (call->whole)	/* who has it in one part has called the same, and takes another path */
@@ -174,8 +175,7 @@ static struct muster_entry *entry_find(struct muster_comm *comm, const struct mu
 /* The longest block becomes known later. */
 static bool is_same_hidden(const struct muster_call *a, const struct muster_call *b)
 {
-	return muster_call_alike(a, b) && is_out_same(a->cut, b->cut) &&
-	       !memcmp(a->cut->in, b->cut->in, b->cut->nr * sizeof(*b->cut->in));
+	return muster_call_alike(a, b) && are_blocks_same(a->cut, b->cut);
 }
 
 static int hidden_get(struct muster_comm *comm, const struct muster_call *call,

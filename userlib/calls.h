@@ -58,9 +58,7 @@ struct muster_piece {
 struct muster_fold {
 	struct muster_user_op op;
 	uint32_t nr;		/* of them are folded; 0: none, and nothing is copied */
-	uint64_t each;		/* bytes from one to the next */
-	uint64_t first;		/* where in a contribution what is folded begins, */
-	uint64_t bytes;		/* and how long it is, */
+	uint64_t bytes;		/* of each, one behind the other, */
 	uint64_t count;		/* in elements */
 	void *to;
 };
@@ -85,9 +83,8 @@ struct muster_exact_sum {
 	struct muster *job;
 	const uint8_t *in;
 	uint64_t each;		/* numbers of a block, */
-	uint32_t blocks;	/* of which in has so many, */
-	uint32_t mine;		/* and the result is this one's, */
-	void *to;		/* where it goes; NULL: this rank has none */
+	uint32_t blocks;	/* of which in has so many */
+	void *to;		/* where the result goes; NULL: this rank has none */
 	struct muster_exact_span span;	/* of this rank's numbers; then of all */
 	struct muster_exact plan;
 	int64_t *limbs;		/* block by block; NULL: not yet */
@@ -142,6 +139,8 @@ int muster_aside_give(struct muster_aside *aside, int err, struct muster_request
 int muster_cut_room(struct muster_comm *comm);
 struct muster_block *muster_blocks_room(struct muster_comm *comm);
 int muster_too_many(struct muster_comm *comm, const struct muster_call *call);
+/** muster_counts_cut() - a call's message is blocks of these lengths, one behind the other, as all ranks know. */
+int muster_counts_cut(struct muster_comm *comm, struct muster_call *call, const uint64_t *counts);
 
 /* Lengths and places of blocks, as a caller gives them. */
 struct muster_lengths {

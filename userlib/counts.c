@@ -58,17 +58,22 @@ static int blocks_pack(struct muster_comm *comm, struct muster_call *call, const
 	return 0;
 }
 
-/* What does not concern buffers. */
-static int counts_check(struct muster_comm *comm, struct muster_call *call, const uint64_t *counts)
+int muster_counts_cut(struct muster_comm *comm, struct muster_call *call, const uint64_t *counts)
 {
-	int err = 0;
+	int err;
 
 	if (!counts)
 		return muster_fail(comm->job, -EFAULT, "%s: counts is NULL",
 				   muster_coll_name(muster_call_coll(call)));
 	err = muster_cut_room(comm);
-	if (!err)
-		err = blocks_pack(comm, call, counts);
+	return err ? err : blocks_pack(comm, call, counts);
+}
+
+/* What does not concern buffers. */
+static int counts_check(struct muster_comm *comm, struct muster_call *call, const uint64_t *counts)
+{
+	int err = muster_counts_cut(comm, call, counts);
+
 	if (!err)
 		err = muster_type_check(comm, call);
 	if (!err && muster_coll_row(call->coll)->combines)

@@ -94,7 +94,6 @@ int muster_exact_begin(struct muster_comm *comm, const struct muster_call *calle
 	aside->exact = (struct muster_exact_sum){
 		.type = (uint8_t)call.type, .job = comm->job, .in = in, .to = fold->nr ? out : NULL,
 		.each = fold->count, .blocks = (uint32_t)(call.count / fold->count),
-		.mine = (uint32_t)(fold->first / fold->bytes),
 	};
 	call = limbs_call(&aside->exact, called, 1);
 	err = muster_request_start_lengths(comm, &call, NULL, NULL, aside, request);
@@ -149,7 +148,7 @@ int muster_exact_prepare(struct muster_request *request)
 	request->entry = entry;
 	encode(sum);
 	request->in = (void *)sum->limbs;
-	request->out = sum->to ? (void *)limbs_of(sum, sum->mine) : NULL;
+	request->out = sum->to ? (void *)sum->limbs : NULL;
 	return 1;
 }
 
@@ -164,7 +163,7 @@ void muster_exact_forget(struct muster_exact_sum *sum)
 void muster_exact_end(struct muster_exact_sum *sum, int result)
 {
 	if (sum->limbs && !result && sum->to)
-		muster_exact_round(&sum->plan, sum->type, limbs_of(sum, sum->mine), sum->each,
+		muster_exact_round(&sum->plan, sum->type, sum->limbs, sum->each,
 				   sum->to);
 	if (sum->limbs && !result)
 		limbs_put(sum);

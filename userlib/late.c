@@ -211,7 +211,7 @@ static void call_refit(struct muster_request *request, const struct muster_comm 
 
 	if (muster_coll_rooted(call->coll))
 		call->root = muster_comm_member(to, from->ranks[call->root]);
-	if (request->aside && request->aside->fold.each && to->size != from->size)
+	if (request->aside && request->aside->fold.bytes && to->size != from->size)
 		muster_user_refit(from, to, call, &request->aside->fold);
 	if (call->bytes && !muster_call_needs(to, call).bytes)	/* the first, of an exscan */
 		call->in_place = false;

@@ -143,6 +143,12 @@ static bool has_none(int err)
 	return err == -EOPNOTSUPP || err == -EINVAL;
 }
 
+/* Who passes a block on knows how long it is: not of one that others hide, nor of one between two others. */
+static bool goes_straight(const struct muster_call *call)
+{
+	return muster_call_hides(call) || (call->cut && call->coll == MUSTER_COLL_ALLTOALL);
+}
+
 /* What it was told, where that exists; what was measured on this machine; else the best. */
 int muster_entry_schedule(struct muster_comm *comm, struct muster_entry *entry)
 {
@@ -151,7 +157,7 @@ int muster_entry_schedule(struct muster_comm *comm, struct muster_entry *entry)
 
 	if (entry->call.coll == MUSTER_COLL_NEIGHBOURS)
 		return schedule_neighbours(comm, entry);
-	if (muster_call_hides(&entry->call))
+	if (goes_straight(&entry->call))
 		return schedule_direct(comm, entry);
 	err = muster_order_schedule(comm, entry);
 	if (err)

@@ -56,17 +56,14 @@ int muster_op_free(struct muster *job, enum muster_op op)
 	return 0;
 }
 
-/* Each contribution takes in all before it: what a rank needs is then in one of them. */
+/* Each contribution takes in all before it. */
 void muster_fold(const struct muster_fold *fold, uint8_t *memory)
 {
-	uint8_t *at;
-
 	if (!fold->nr || !fold->bytes)
 		return;
-	at = memory + fold->first;
-	for (uint32_t i = 1; i < fold->nr; i++, at += fold->each)
-		fold->op.combine(at, at + fold->each, fold->count, fold->op.opaque);
-	memcpy(fold->to, at, fold->bytes);
+	for (uint32_t i = 1; i < fold->nr; i++, memory += fold->bytes)
+		fold->op.combine(memory, memory + fold->bytes, fold->count, fold->op.opaque);
+	memcpy(fold->to, memory, fold->bytes);
 }
 
 /* ---- starting ------------------------------------------------------------------ */
@@ -132,7 +129,7 @@ static enum muster_coll carrier(const struct muster_call *call)
 {
 	if (call->coll == MUSTER_COLL_REDUCE)
 		return MUSTER_COLL_GATHER;
-	if (call->coll == MUSTER_COLL_REDUCE_SCATTER && !call->as)
+	if (call->coll == MUSTER_COLL_REDUCE_SCATTER)
 		return MUSTER_COLL_ALLTOALL;
 	return MUSTER_COLL_ALLGATHER;
 }
@@ -149,29 +146,40 @@ static int buffers_check(struct muster_comm *comm, const struct muster_call *cal
 	return err;
 }
 
-/* fold: of its result, where that is in a contribution, and how many elements of it. */
+/* What comes is this rank's block of everybody. */
+static void blocks_come(struct muster_comm *comm, uint64_t count)
+{
+	struct muster_block *blocks = muster_blocks_room(comm) + comm->size;
+
+	for (uint32_t i = 0; i < comm->size; i++)
+		blocks[i] = (struct muster_block){ .first = i * count, .nr = count };
+	comm->cut->out = blocks;
+}
+
+/* fold: of its result, and how many elements that has. */
 static int begin(struct muster_comm *comm, struct muster_call *call, const struct muster_fold *fold,
 		 const void *in, void *out, struct muster_request **request)
 {
 	struct muster_call carried = {
 		.coll = carrier(call), .as = muster_call_coll(call), .type = call->type,
-		.root = call->root, .anew = call->anew,
+		.root = call->root, .anew = call->anew, .cut = call->cut,
 	};
 	bool by_block = carried.coll == MUSTER_COLL_ALLTOALL;
 	struct muster_aside *aside;
 	uint64_t room;
 
-	if (__builtin_mul_overflow(call->bytes, by_block ? 1 : comm->size, &room) || room > PTRDIFF_MAX)
+	if (__builtin_mul_overflow(fold->bytes, comm->size, &room) || room > PTRDIFF_MAX)
 		return muster_fail(comm->job, -EOVERFLOW, "%s: contributions of %u ranks are more than memory can hold",
 				   muster_coll_name(muster_call_coll(call)), comm->size);
 	carried.count = by_block ? call->count : call->count * comm->size;
-	carried.bytes = room;
+	carried.bytes = by_block ? call->bytes : room;
+	if (carried.cut)
+		blocks_come(comm, fold->count);
 	aside = muster_aside_new(comm, carried.coll == MUSTER_COLL_GATHER && !fold->nr ? 0 : room, 0);
 	if (!aside)
 		return -ENOMEM;
 	aside->fold = *fold;
 	aside->fold.to = out;
-	aside->fold.each = by_block ? fold->bytes : call->bytes;
 	return muster_parts_begin(comm, &carried, in, aside->memory, aside, request);
 }
 
@@ -180,18 +188,12 @@ int muster_user_start(struct muster_comm *comm, const struct muster_call *called
 {
 	struct muster_call call = *called;
 	struct muster_fold fold = { 0 };
-	uint64_t mine = call.count, first = 0;
-	int err;
+	uint64_t mine = call.count;
+	int err = call.as ? muster_counts_cut(comm, &call, counts) : 0;
 
-	if (call.as && !counts)
-		return muster_fail(comm->job, -EFAULT, "%s: counts is NULL", muster_coll_name(call.as));
+	if (err)
+		return err;
 	if (call.as) {
-		call.count = 0;
-		for (uint32_t i = 0; i < comm->size; i++) {
-			first = i == comm->rank ? call.count : first;
-			if (__builtin_add_overflow(call.count, counts[i], &call.count))
-				call.count = UINT64_MAX;	/* which is refused */
-		}
 		mine = counts[comm->rank];
 	} else if (call.coll == MUSTER_COLL_REDUCE_SCATTER &&
 		   __builtin_mul_overflow(call.count, comm->size, &call.count)) {
@@ -203,7 +205,6 @@ int muster_user_start(struct muster_comm *comm, const struct muster_call *called
 	fold.nr = folded(comm, &call);
 	fold.count = mine;
 	fold.bytes = mine * muster_dtype_size((uint8_t)call.type);
-	fold.first = first * muster_dtype_size((uint8_t)call.type);
 	err = buffers_check(comm, &call, &fold, in, out);
 	if (err)
 		return err;

@@ -248,12 +248,79 @@ static void test_what_nobody_waits_for_is_never_folded(void **state)
 	assert_int_equal(calls, 0);
 }
 
+/* Of these vectors some ranks' own counts and the longest are those of the other one, and all sums are. */
+static const uint64_t vectors[2][RANKS] = { { 4, 8, 12, 0, 4 }, { 4, 12, 8, 0, 4 } };
+
+static void blocks_start(struct test_world *world, const enum muster_op *ops, const uint64_t *const *counts,
+			 uint32_t (*in)[ROOM], uint32_t (*out)[ROOM], int *results)
+{
+	struct muster_request *requests[TEST_RANKS_MAX];
+
+	for (uint32_t i = 0; i < RANKS; i++) {
+		given(in[i], i, ROOM, 0);
+		assert_int_equal(muster_reduce_scatter_start(world->comms[i], in[i], out[i], counts[i], MUSTER_U32, ops[i],
+							     &requests[i]), 0);
+	}
+	test_finish(world, requests, results);
+}
+
+static void test_blocks_go_by_the_counts_of_this_call(void **state)
+{
+	static uint32_t in[RANKS][ROOM], out[RANKS][ROOM], expected[ROOM];
+	struct test_world *world = test_joined(RANKS, TEST_RING_MAX);
+	int results[TEST_RANKS_MAX];
+	enum muster_op ops[RANKS];
+	uint32_t calls = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < RANKS; i++)
+		assert_int_equal(muster_op_create(world->jobs[i], multiply, &calls, &ops[i]), 0);
+	plain(ALLREDUCE, 0, ROOM / RANKS, 0, expected);
+	for (int call = 0; call < 8; call++) {
+		const uint64_t *counts = vectors[call % 2], *all[RANKS] = { counts, counts, counts, counts, counts };
+		const uint32_t *at = expected;
+
+		offload_all(world, call < 4 ? MUSTER_OFFLOAD_OFF : MUSTER_OFFLOAD_FORCE);
+		blocks_start(world, ops, all, in, out, results);
+		for (uint32_t i = 0; i < RANKS; at += counts[i++]) {
+			assert_int_equal(results[i], 0);
+			assert_memory_equal(out[i], at, counts[i] * sizeof(**out));
+		}
+	}
+	test_world_free(world);
+}
+
+static void test_whose_counts_differ_is_named_though_their_sum_does_not(void **state)
+{
+	for (enum muster_offload offload = MUSTER_OFFLOAD_OFF; offload <= MUSTER_OFFLOAD_FORCE; offload += 2) {
+		static uint32_t in[RANKS][ROOM], out[RANKS][ROOM];
+		struct test_world *world = test_joined(RANKS, TEST_RING_MAX);
+		const uint64_t *counts[RANKS] = { vectors[0], vectors[0], vectors[1], vectors[0], vectors[0] };
+		int results[TEST_RANKS_MAX];
+		enum muster_op ops[RANKS];
+		uint32_t calls = 0;
+
+		(void)state;
+		for (uint32_t i = 0; i < RANKS; i++)
+			assert_int_equal(muster_op_create(world->jobs[i], multiply, &calls, &ops[i]), 0);
+		offload_all(world, offload);
+		blocks_start(world, ops, counts, in, out, results);
+		for (uint32_t i = 0; i < RANKS; i++) {
+			assert_int_equal(results[i], -EPROTO);
+			assert_true(i == 2 || strstr(muster_error(world->jobs[i]), "rank 2"));
+		}
+		test_world_free(world);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_contributions_are_folded_in_the_order_of_ranks),
 		cmocka_unit_test(test_it_runs_in_the_wait_or_test_of_its_owner_alone),
 		cmocka_unit_test(test_what_nobody_waits_for_is_never_folded),
+		cmocka_unit_test(test_blocks_go_by_the_counts_of_this_call),
+		cmocka_unit_test(test_whose_counts_differ_is_named_though_their_sum_does_not),
 		cmocka_unit_test(test_an_operation_that_was_freed_is_refused_and_its_place_used_again),
 	};
 

@@ -93,15 +93,9 @@ struct rows {
 	uint32_t left, nr;
 };
 
-/*
- * A line of a source, in one vector or two, read once, and what is so far behind it asked for: the machine sees
- * too late that several packets are read side by side, as each is short and lies elsewhere. With less than
- * 8 lines memory is waited for, with more they are too many for the cache.
- */
-enum { ROWS_AHEAD = 8 * LINE };
+/* A line of a source, in one vector or two, read once. */
 #define ROWS_READ(T, x, k)                                                                       \
 	const uint8_t *x##_at = from[k];                                                         \
-	__builtin_prefetch(x##_at + at + ROWS_AHEAD);                                            \
 	T x##0 = ((const T *)(x##_at + at))[0];                                                  \
 	T x##1 = sizeof(T) < LINE ? ((const T *)(x##_at + at))[1] : x##0;
 

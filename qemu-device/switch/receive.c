@@ -9,22 +9,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* Bytes of what is lent that are asked for when it comes. */
-enum { FIRST = 16 * CACHE_LINE };
-
-/*
- * Of what is read later, side by side with others: what memory brings until the next one has been looked at. With less
- * it waits then, with more that one waits; the machine sees the rest coming when reading begins.
- */
-static inline void expect(const uint8_t *payload, uint32_t bytes)
-{
-	if (bytes < FIRST)
-		return;
-#pragma GCC unroll 16
-	for (uint32_t at = 0; at < FIRST; at += CACHE_LINE)
-		__builtin_prefetch(payload + at);
-}
-
 /* ---- what is like others ---- */
 
 #define INLINE static inline __attribute__((always_inline))
@@ -167,7 +151,6 @@ int muster_switch_receive(struct muster_switch *sw, uint32_t port,
 int muster_switch_lend(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet,
 		       const void *payload, uint32_t len)
 {
-	expect(payload, len);
 	return receive(sw, port, packet, (struct payload){ payload, true }, len);
 }
 

@@ -120,18 +120,10 @@ static void half_look(const struct group *group, struct segment *segment, bool r
 		++*ready;
 }
 
-/* What comes is seldom in a cache, and each packet is too short for the machine to see it coming. */
-static void expect(const uint8_t *payload, uint32_t bytes)
-{
-	for (uint32_t at = 0; at < bytes; at += CACHE_LINE)
-		__builtin_prefetch(payload + at);
-}
-
 /* What is at hand for this call alone. Return: whether it is its turn. */
 static bool put(const struct group *group, struct segment *segment, uint32_t child, bool right,
 		const uint8_t *payload, uint32_t bytes)
 {
-	expect(payload, bytes);
 	half_look(group, segment, right);
 	if (child == segment->next[right] + segment->ready[right]) {
 		segment->from[child] = payload;

@@ -286,7 +286,8 @@ struct dst_node {
 	bool dead, reborn, left;
 	struct dst_switch *sw;		/* it is one; NULL: a host */
 	struct muster_engine *engine;
-	size_t allocated;
+	size_t allocated;	/* by its engine; of that came from the system, not from malloc() */
+	size_t mapped;
 	struct dst_next step;
 	uint64_t activity;		/* packets, completions, writes */
 	uint32_t idle;			/* steps without any */

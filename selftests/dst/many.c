@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../qemu-device/engine/internal.h"
 #include "../counted.h"
 #include "dst.h"
 #include "muster.h"
@@ -19,7 +20,9 @@
 enum {
 	ROUNDS = 3,
 	QUIET_US = 500000,	/* until what was freed is closed with all */
-	KEPT_BYTES = 256 << 10,	/* at most, by an engine, of what was given back (POOL_KEEP_BYTES) */
+	/* At most, by an engine, of what was given back: a pool, and a burst's entries with their chains. */
+	KEPT_BYTES = POOL_KEEP_BYTES +
+		     (SPARE_MAX + 1) * (sizeof(struct entry_chunk) + 4 * ENTRIES_CHUNK * sizeof(struct entry *)),
 	WARM = 128,		/* communicators of a rank that are ready to run again (MUSTER_WARM_MAX) */
 	OWN_BYTES = 1024,	/* of one that rests, in engine and library, */
 	MEMBER_BYTES = 16,	/* and of each member */
@@ -48,15 +51,17 @@ static size_t world_bytes(const struct dst_world *w)
 static struct holds holds_now(const struct dst_world *w)
 {
 	struct holds holds = { 0 };
+	size_t mapped = 0;
 
 	for (uint32_t n = 0; n < w->plan.nodes; n++) {
 		holds.kept += muster_engine_kept(w->nodes[n].engine);
 		holds.engines += w->nodes[n].allocated;
+		mapped += w->nodes[n].mapped;
 	}
 	holds.engines -= holds.kept;
 	for (uint32_t r = 0; r < w->plan.ranks; r++)
 		holds.regions += dst_process_regions(&w->ranks[r]);
-	holds.library = counted_all() - holds.engines - holds.kept - world_bytes(w);
+	holds.library = counted_all() + mapped - holds.engines - holds.kept - world_bytes(w);
 	return holds;
 }
 

@@ -260,13 +260,21 @@ static int world_deliver(void *opaque, uint16_t vp, const struct muster_packet *
 	return 0;
 }
 
+/* What of it comes from the system, not from malloc(). */
+static size_t mapped(size_t bytes)
+{
+	return bytes < MUSTER_ZEROED_MAPPED ? 0 : bytes;
+}
+
 static void *world_alloc(void *opaque, size_t bytes)
 {
 	struct dst_node *node = opaque;
 	void *p = muster_zeroed(NULL, bytes);
 
-	if (p)
-		node->allocated += bytes;
+	if (!p)
+		return NULL;
+	node->allocated += bytes;
+	node->mapped += mapped(bytes);
 	return p;
 }
 
@@ -275,6 +283,7 @@ static void world_free(void *opaque, void *p, size_t bytes)
 	struct dst_node *node = opaque;
 
 	node->allocated -= bytes;
+	node->mapped -= mapped(bytes);
 	muster_zeroed_free(NULL, p, bytes);
 }
 
