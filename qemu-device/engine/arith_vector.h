@@ -93,9 +93,13 @@ struct rows {
 	uint32_t left, nr;
 };
 
-/* A line of a source, in one vector or two, read once. */
+/*
+ * A line of a source, in one vector or two, read once. It is asked for before: who waits for what it reads holds up
+ * all that is behind it, who asks does not. To ask for what is further ahead is worse where sources are many.
+ */
 #define ROWS_READ(T, x, k)                                                                       \
 	const uint8_t *x##_at = from[k];                                                         \
+	__builtin_prefetch(x##_at + at);                                                         \
 	T x##0 = ((const T *)(x##_at + at))[0];                                                  \
 	T x##1 = sizeof(T) < LINE ? ((const T *)(x##_at + at))[1] : x##0;
 
