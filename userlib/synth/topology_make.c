@@ -200,29 +200,30 @@ static int make_switch_torus(struct muster_topology *topology, const struct shap
 
 static const struct maker {
 	const char *name;
-	uint32_t dimensions;		/* 0: none to be said; else at most so many */
+	uint32_t dimensions;		/* 0: none to be said; else at most so many, */
+	const char *sizes;		/* which are written so */
 	bool powers;			/* the number is of dimensions of size 2 */
 	int (*run)(struct muster_topology *topology, const struct shape *shape);
 	uint64_t (*count)(const struct shape *shape);	/* nodes; 0: no such shape. NULL: the product */
 } makers[] = {
-	{ "dgx1", 0, false, make_dgx1, NULL },
-	{ "z52", 0, false, make_z52, NULL },
-	{ "ring", 1, false, make_ring, NULL },
-	{ "line", 1, false, make_mesh, NULL },
-	{ "star", 1, false, make_star, NULL },
-	{ "switch", 1, false, make_switch, NULL },
-	{ "full", 1, false, make_full, NULL },
-	{ "hypercube", 1, true, make_mesh, NULL },
-	{ "mesh", DIMENSIONS_MAX, false, make_mesh, NULL },
-	{ "torus", DIMENSIONS_MAX, false, make_torus, NULL },
-	{ "fat-tree", 5, false, make_fat_tree, count_fat_tree },
-	{ "switch-torus", DIMENSIONS_MAX, false, make_switch_torus, count_switch_torus },
+	{ "dgx1", 0, NULL, false, make_dgx1, NULL },
+	{ "z52", 0, NULL, false, make_z52, NULL },
+	{ "ring", 1, "N", false, make_ring, NULL },
+	{ "line", 1, "N", false, make_mesh, NULL },
+	{ "star", 1, "N", false, make_star, NULL },
+	{ "switch", 1, "N", false, make_switch, NULL },
+	{ "full", 1, "N", false, make_full, NULL },
+	{ "hypercube", 1, "D", true, make_mesh, NULL },
+	{ "mesh", DIMENSIONS_MAX, "AxB...", false, make_mesh, NULL },
+	{ "torus", DIMENSIONS_MAX, "AxB...", false, make_torus, NULL },
+	{ "fat-tree", 5, "HxLxS or HxLxAxPxC", false, make_fat_tree, count_fat_tree },
+	{ "switch-torus", DIMENSIONS_MAX, "HxAxB...", false, make_switch_torus, count_switch_torus },
 };
 
-static int refuse_shape(const char *spec, char *why, size_t why_len)
+static int refuse_shape(const struct maker *maker, const char *spec, char *why, size_t why_len)
 {
-	snprintf(why, why_len, "\"%.60s\": a size is numbers like 4 or 4x4x2 after a ':', with 2 "
-		 "to %d nodes in all", spec, MUSTER_TOPOLOGY_NODES_MAX);
+	snprintf(why, why_len, "\"%.60s\": behind \"%s:\" belongs %s, numbers that make 2 to %d nodes in all", spec,
+		 maker->name, maker->sizes, MUSTER_TOPOLOGY_NODES_MAX);
 	return -EINVAL;
 }
 
@@ -237,11 +238,11 @@ static int read_shape(const struct maker *maker, const char *spec, const char *s
 
 		if (!size || size > MUSTER_TOPOLOGY_NODES_MAX || shape->nr == maker->dimensions ||
 		    (*end && *end != 'x'))
-			return refuse_shape(spec, why, why_len);
+			return refuse_shape(maker, spec, why, why_len);
 		shape->size[shape->nr++] = size;
 		shape->nodes *= maker->count ? 1 : size;
 		if (shape->nodes > MUSTER_TOPOLOGY_NODES_MAX)
-			return refuse_shape(spec, why, why_len);
+			return refuse_shape(maker, spec, why, why_len);
 		more = *end;
 		sizes = end;
 	}
@@ -249,18 +250,18 @@ static int read_shape(const struct maker *maker, const char *spec, const char *s
 		uint64_t nodes = maker->count(shape);
 
 		if (!nodes || nodes > MUSTER_TOPOLOGY_NODES_MAX)
-			return refuse_shape(spec, why, why_len);
+			return refuse_shape(maker, spec, why, why_len);
 		shape->nodes = nodes;
 	}
 	if (maker->powers) {
 		if (shape->size[0] > DIMENSIONS_MAX)
-			return refuse_shape(spec, why, why_len);
+			return refuse_shape(maker, spec, why, why_len);
 		shape->nr = shape->size[0];
 		shape->nodes = 1u << shape->nr;
 		for (uint32_t d = 0; d < shape->nr; d++)
 			shape->size[d] = 2;
 	}
-	return shape->nodes < 2 ? refuse_shape(spec, why, why_len) : 0;
+	return shape->nodes < 2 ? refuse_shape(maker, spec, why, why_len) : 0;
 }
 
 static int run_maker(const struct maker *maker, const char *spec, const char *sizes,

@@ -206,6 +206,8 @@ static void wrong_names_and_sizes_are_refused(void **state)
 	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++)
 		if (!muster_topology_make(specs[i], &topology, why, sizeof(why)))
 			fail_msg("%s was taken", specs[i]);
+	assert_int_equal(muster_topology_make("fat-tree:4x4", &topology, why, sizeof(why)), -EINVAL);
+	assert_non_null(strstr(why, "HxLxS or HxLxAxPxC"));
 }
 
 static void assert_is_whole(const struct muster_topology *topology)
