@@ -66,7 +66,7 @@ static inline int send(struct muster_switch *sw, struct group *group, uint32_t b
 	int ret = credit_send(sw, port, packet, payload);
 
 	if (ret && ret != -EAGAIN)
-		group_fail(sw, group, MUSTER_STATUS_PEER_LOST, group_culprit(group, by), NULL, by);
+		group_fail(sw, group, MUSTER_STATUS_PEER_LOST, group_culprit(sw, group, by), NULL, by);
 	return ret;
 }
 

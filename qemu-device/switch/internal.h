@@ -282,14 +282,6 @@ static inline uint32_t group_child(const struct group *group, uint32_t port,
 	       packet->life == child->life && packet->src_member == child->member ? i : nobody;
 }
 
-/* Which member a child's loss is laid upon; nr_children: the parent. */
-static inline uint32_t group_culprit(const struct group *group, uint32_t by)
-{
-	return by < group->config.nr_children &&
-	       group->children[by].node < MUSTER_NODE_AGGREGATION ? group->children[by].member :
-								    MUSTER_CULPRIT_NONE;
-}
-
 /* ---- forward.c ---- */
 
 int forward_create(struct muster_switch *sw, const struct muster_switch_config *config);
@@ -308,6 +300,16 @@ void forward_held(struct muster_switch *sw, struct flow *flow);
 static inline bool credit_is_trunk(const struct muster_switch *sw, uint32_t port)
 {
 	return child_set_has(&sw->trunks, port);
+}
+
+/*
+ * Which member a child's loss is laid upon; nr_children: the parent. Of a host behind other switches nobody knows here
+ * whether it is lost: they may have another way to it, and if not they say that it is gone.
+ */
+static inline uint32_t group_culprit(const struct muster_switch *sw, const struct group *group, uint32_t by)
+{
+	return by < group->config.nr_children && group->children[by].node < MUSTER_NODE_AGGREGATION &&
+	       !credit_is_trunk(sw, group->children[by].port) ? group->children[by].member : MUSTER_CULPRIT_NONE;
 }
 
 /* That of a packet at a port, made if need be; NULL: no memory. Until credit_rest() it stays. */

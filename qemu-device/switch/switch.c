@@ -131,7 +131,7 @@ void muster_switch_port_lost(struct muster_switch *sw, uint32_t port)
 				if (group->children[child].port == port &&
 				    !child_set_has(&group->left, child))
 					group_fail(sw, group, MUSTER_STATUS_PEER_LOST,
-						   group_culprit(group, child), NULL, child);
+						   group_culprit(sw, group, child), NULL, child);
 		}
 }
 

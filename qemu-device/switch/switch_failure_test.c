@@ -386,6 +386,25 @@ static void whom_a_lost_switch_led_to_is_told_to_all_others(void **state)
 	assert_int_equal(counters().gone, 2);
 }
 
+/* Its switch may have another way to it. */
+static void nobody_is_named_for_a_host_behind_a_lost_switch(void **state)
+{
+	const bool trunks[RADIX] = { [4] = true };
+	const struct muster_switch_config config = {
+		.node = SELF, .incarnation = SELF_LIFE, .radix = RADIX, .trunks = trunks,
+		.nr_routes = sizeof(ROUTES) / sizeof(*ROUTES), .routes = ROUTES,
+	};
+	const struct muster_switch_group group = figure_2();
+
+	(void)state;
+	muster_switch_destroy(sw);
+	assert_int_equal(muster_switch_create(&config, &world, NULL, &sw), 0);
+	assert_int_equal(muster_switch_group_add(sw, &group), 0);
+	muster_switch_port_lost(sw, 4);
+	assert_false(muster_switch_step(sw));
+	expect_aborts(1u << 1 | 1u << 2 | 1u << PARENT_PORT, MUSTER_STATUS_PEER_LOST, MUSTER_CULPRIT_NONE);
+}
+
 /* A switch to which no shortest way leads, as it only forwards: others hear it by that one alone. */
 static void who_is_gone_is_told_where_no_way_leads(void **state)
 {
@@ -492,6 +511,7 @@ int main(void)
 		SWITCH_TEST(an_abort_is_passed_on_to_all_others),
 		SWITCH_TEST(what_waits_for_a_lost_switch_is_dropped),
 		SWITCH_TEST(whom_a_lost_switch_led_to_is_told_to_all_others),
+		SWITCH_TEST(nobody_is_named_for_a_host_behind_a_lost_switch),
 		SWITCH_TEST(who_is_gone_is_told_where_no_way_leads),
 		SWITCH_TEST(who_is_gone_for_others_is_told_on),
 		SWITCH_TEST(who_comes_to_a_place_later_is_told_too),
