@@ -6,21 +6,29 @@
 . "$(dirname "$0")/tap.sh"
 
 PATH=$MUSTER_BUILD/compilers:$PATH
+ccache=$(command -v ccache || :)
+
+# What is for this CPU is compiled each time: a cache may come from another.
+cc() {
+	case "$*" in
+	*=native*) echo "$1" ;;
+	*) echo "$ccache $1" ;;
+	esac
+}
 
 # usage: no_warning COMPILER FLAG...
 no_warning() {
-	compiler=$1
+	compiler=$1 cc=$(cc "$@")
 	shift
-	make -s -j"$tap_cpus" -C "$tap_home/.." BUILD="$tap_dir/$compiler$1" CC="$compiler" CFLAGS="$*" WERROR=1 \
-		compile
+	make -s -j"$tap_cpus" -C "$tap_home/.." BUILD="$tap_dir/$compiler$1" CC="$cc" CFLAGS="$*" WERROR=1 compile
 }
 
 # usage: same_bits COMPILER FLAG...: the unit tests of the arithmetic, without a sanitizer
 same_bits() {
-	compiler=$1
+	compiler=$1 cc=$(cc "$@")
 	shift
 	units=$tap_dir/$compiler$1/san/qemu-device/engine
-	make -s -j"$tap_cpus" -C "$tap_home/.." BUILD="$tap_dir/$compiler$1" CC="$compiler" CFLAGS="$*" \
+	make -s -j"$tap_cpus" -C "$tap_home/.." BUILD="$tap_dir/$compiler$1" CC="$cc" CFLAGS="$*" \
 		"$units/arith_test" "$units/arith_plain_test" "$units/exact_test"
 	"$units/arith_test" && "$units/arith_plain_test" && "$units/exact_test"
 }
