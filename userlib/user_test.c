@@ -128,6 +128,13 @@ static void try(struct test_world *world, const enum muster_op *ops, enum what w
 		assert_int_equal(muster_request_free(all[i]), 0);
 }
 
+/* The operation, made by each rank; calls: how often all together ran it. */
+static void products(struct test_world *world, enum muster_op *ops, uint32_t *calls)
+{
+	for (uint32_t i = 0; i < RANKS; i++)
+		assert_int_equal(muster_op_create(world->jobs[i], multiply, calls, &ops[i]), 0);
+}
+
 static void test_contributions_are_folded_in_the_order_of_ranks(void **state)
 {
 	static const uint64_t counts[] = { 0, CELLS, 40, 200 };
@@ -136,8 +143,7 @@ static void test_contributions_are_folded_in_the_order_of_ranks(void **state)
 	uint32_t calls = 0;
 
 	(void)state;
-	for (uint32_t i = 0; i < RANKS; i++)
-		assert_int_equal(muster_op_create(world->jobs[i], multiply, &calls, &ops[i]), 0);
+	products(world, ops, &calls);
 	for (enum muster_offload offload = MUSTER_OFFLOAD_OFF; offload <= MUSTER_OFFLOAD_FORCE; offload += 2) {
 		offload_all(world, offload);
 		for (enum what what = 0; what < WHATS; what++)
@@ -273,8 +279,7 @@ static void test_blocks_go_by_the_counts_of_this_call(void **state)
 	uint32_t calls = 0;
 
 	(void)state;
-	for (uint32_t i = 0; i < RANKS; i++)
-		assert_int_equal(muster_op_create(world->jobs[i], multiply, &calls, &ops[i]), 0);
+	products(world, ops, &calls);
 	plain(ALLREDUCE, 0, ROOM / RANKS, 0, expected);
 	for (int call = 0; call < 8; call++) {
 		const uint64_t *counts = vectors[call % 2], *all[RANKS] = { counts, counts, counts, counts, counts };
@@ -301,8 +306,7 @@ static void test_whose_counts_differ_is_named_though_their_sum_does_not(void **s
 		uint32_t calls = 0;
 
 		(void)state;
-		for (uint32_t i = 0; i < RANKS; i++)
-			assert_int_equal(muster_op_create(world->jobs[i], multiply, &calls, &ops[i]), 0);
+		products(world, ops, &calls);
 		offload_all(world, offload);
 		blocks_start(world, ops, counts, in, out, results);
 		for (uint32_t i = 0; i < RANKS; i++) {

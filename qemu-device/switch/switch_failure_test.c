@@ -332,9 +332,9 @@ static void an_abort_is_passed_on_to_all_others(void **state)
 
 enum { TRUNK = 3, OTHER_TRUNK = 5, SPARE_TRUNK = 0 };
 
-static void open_between_switches(void)
+/* With switches at these ports. */
+static void open_with(const bool *trunks)
 {
-	const bool trunks[RADIX] = { [TRUNK] = true, [OTHER_TRUNK] = true };
 	struct muster_switch_config config = {
 		.node = SELF, .incarnation = SELF_LIFE, .radix = RADIX, .trunks = trunks,
 		.nr_routes = sizeof(ROUTES) / sizeof(*ROUTES), .routes = ROUTES,
@@ -342,6 +342,11 @@ static void open_between_switches(void)
 
 	muster_switch_destroy(sw);
 	assert_int_equal(muster_switch_create(&config, &world, NULL, &sw), 0);
+}
+
+static void open_between_switches(void)
+{
+	open_with((const bool[RADIX]){ [TRUNK] = true, [OTHER_TRUNK] = true });
 }
 
 /* ports: those that have been told of the node, each once, since the last time. */
@@ -389,16 +394,10 @@ static void whom_a_lost_switch_led_to_is_told_to_all_others(void **state)
 /* Its switch may have another way to it. */
 static void nobody_is_named_for_a_host_behind_a_lost_switch(void **state)
 {
-	const bool trunks[RADIX] = { [4] = true };
-	const struct muster_switch_config config = {
-		.node = SELF, .incarnation = SELF_LIFE, .radix = RADIX, .trunks = trunks,
-		.nr_routes = sizeof(ROUTES) / sizeof(*ROUTES), .routes = ROUTES,
-	};
 	const struct muster_switch_group group = figure_2();
 
 	(void)state;
-	muster_switch_destroy(sw);
-	assert_int_equal(muster_switch_create(&config, &world, NULL, &sw), 0);
+	open_with((const bool[RADIX]){ [4] = true });
 	assert_int_equal(muster_switch_group_add(sw, &group), 0);
 	muster_switch_port_lost(sw, 4);
 	assert_false(muster_switch_step(sw));
@@ -408,15 +407,8 @@ static void nobody_is_named_for_a_host_behind_a_lost_switch(void **state)
 /* A switch to which no shortest way leads, as it only forwards: others hear it by that one alone. */
 static void who_is_gone_is_told_where_no_way_leads(void **state)
 {
-	const bool trunks[RADIX] = { [TRUNK] = true, [OTHER_TRUNK] = true, [SPARE_TRUNK] = true };
-	const struct muster_switch_config config = {
-		.node = SELF, .incarnation = SELF_LIFE, .radix = RADIX, .trunks = trunks,
-		.nr_routes = sizeof(ROUTES) / sizeof(*ROUTES), .routes = ROUTES,
-	};
-
 	(void)state;
-	muster_switch_destroy(sw);
-	assert_int_equal(muster_switch_create(&config, &world, NULL, &sw), 0);
+	open_with((const bool[RADIX]){ [TRUNK] = true, [OTHER_TRUNK] = true, [SPARE_TRUNK] = true });
 	gone_from(TRUNK, 4);
 	assert_false(muster_switch_step(sw));
 	expect_gone(4, 1u << 1 | 1u << 2 | 1u << 4 | 1u << OTHER_TRUNK | 1u << SPARE_TRUNK);
