@@ -72,10 +72,12 @@ static bool doubling_is_quicker(uint32_t ranks, uint64_t bytes)
 	return bytes <= WHOLE_BYTES && steps * bytes <= steps * (uint64_t)ROUND_BYTES + 2 * bytes;
 }
 
-/* A step in place of two, and folding would take two more. */
+/* Where ranks would fold, which takes two steps more. */
 static bool direct_is_quicker(uint32_t ranks, uint64_t bytes)
 {
-	return ranks > 2 && ranks <= DIRECT_DATA_RANKS && bytes <= (ranks == 3 ? FOLDS_BYTES : DIRECT_BYTES);
+	bool folds = ranks & (ranks - 1);
+
+	return folds && ranks <= DIRECT_DATA_RANKS && bytes <= (ranks == 3 ? FOLDS_BYTES : DIRECT_BYTES);
 }
 
 static const char *choose_allreduce(uint32_t ranks, uint64_t bytes)

@@ -349,8 +349,8 @@ static void the_choice_follows_size_and_ranks(void **state)
 	assert_choice(MUSTER_COLL_BARRIER, 8, 0, "recursive-doubling");
 	assert_choice(MUSTER_COLL_BROADCAST, 7, 1 << 20, "binomial");
 	assert_choice(MUSTER_COLL_REDUCE, 7, 1 << 20, "binomial");
-	assert_choice(MUSTER_COLL_ALLREDUCE, 4, 2 << 10, "direct");
-	assert_choice(MUSTER_COLL_ALLREDUCE, 4, (2 << 10) + 8, "recursive-doubling");
+	assert_choice(MUSTER_COLL_ALLREDUCE, 4, 8, "recursive-doubling");
+	assert_choice(MUSTER_COLL_ALLREDUCE, 4, 2 << 10, "recursive-doubling");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 3, 16 << 10, "direct");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 3, (16 << 10) + 8, "pairwise");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 6, 2 << 10, "direct");
