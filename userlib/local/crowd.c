@@ -107,9 +107,9 @@ static uint64_t yield(struct local *local, uint64_t before)
 	return now;
 }
 
-bool muster_local_give_way(struct local *local, uint64_t end_us)
+bool muster_local_give_way(struct local *local, uint64_t now, uint64_t end_us)
 {
-	uint64_t now = muster_clock_us(), last = now;
+	uint64_t last = now;
 
 	while (now < end_us && now - last < YIELD_US && now >= local->yield_again_us) {
 		bool came = look(local);

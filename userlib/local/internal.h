@@ -179,9 +179,9 @@ void muster_local_settle(struct local *local, uint64_t patience_us);
 bool muster_local_in_the_way(struct local *local);
 
 /**
- * muster_local_give_way() - wait where ranks outnumber processors: until there is news, or
- * nothing has come for a while, or the end. Return: whether to sleep.
+ * muster_local_give_way() - wait, from now on, where ranks outnumber processors: until there is news,
+ * or nothing has come for a while, or the end. Return: whether to sleep.
  */
-bool muster_local_give_way(struct local *local, uint64_t end_us);
+bool muster_local_give_way(struct local *local, uint64_t now, uint64_t end_us);
 
 #endif /* MUSTER_LOCAL_INTERNAL_H */

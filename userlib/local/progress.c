@@ -426,11 +426,12 @@ static inline bool look_at_clock(struct local *local)
 /*
  * Ranks that call the same at the same time have their answers some 100 ns after they sent. Who looks
  * before takes the line out of the cache of whoever is about to write to it, so that it comes
- * later still. How long to wait for the first look is found by how often it was in vain.
+ * later still. How long to wait for the first look is found by how often it was in vain. Where ranks
+ * outnumber processors it may have none who is to answer, and to wait is to keep ours from it.
  */
 static inline void let_answer(const struct local *local)
 {
-	uint32_t left = local->has_sent ? local->patience : 0;
+	uint32_t left = local->has_sent && !local->dev.crowded ? local->patience : 0;
 
 	for (; left >= PATIENCE_PAUSE; left -= PATIENCE_PAUSE)
 		muster_local_relax();
@@ -516,9 +517,9 @@ static void spin_interrupted(struct local *local, uint64_t now)
  * Until there is news, or nothing has come for a while, or the end.
  * Return: whether to sleep.
  */
-static bool spin(struct local *local, uint64_t end_us)
+static bool spin(struct local *local, uint64_t now, uint64_t end_us)
 {
-	uint64_t now = muster_clock_us(), last = now;
+	uint64_t last = now;
 
 	while (now < end_us && now - last < (local->patient ? SPIN_LONG_US : SPIN_US)) {
 		uint64_t before = now;
@@ -584,7 +585,7 @@ void muster_local_wait(struct local *local, uint64_t timeout_us)
 
 	local->dev.hurried = false;
 	if (muster_local_has_news(local) || (!hurried &&
-	    !(local->dev.crowded ? muster_local_give_way : spin)(local, end_us)))
+	    !(local->dev.crowded ? muster_local_give_way : spin)(local, began_us, end_us)))
 		return;
 	now = muster_clock_us();
 	timeout_us = end_us > now ? end_us - now : 0;

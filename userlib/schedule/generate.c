@@ -57,6 +57,12 @@ uint32_t muster_received_each(const struct muster_part *part, uint32_t rank, uin
 
 enum { NR_GENERATORS = sizeof(generators) / sizeof(generators[0]) };
 
+/* Whether they are no power of two, and so take two steps more where they double. */
+static bool folds(uint32_t ranks)
+{
+	return ranks & (ranks - 1);
+}
+
 /*
  * Doubling sends all in each of its steps; Rabenseifner's are twice as many, and send it twice.
  * Two ranks send all once, in halves or not.
@@ -67,28 +73,24 @@ static bool doubling_is_quicker(uint32_t ranks, uint64_t bytes)
 
 	if (steps == 1)
 		return true;
-	if (ranks & (ranks - 1))
+	if (folds(ranks))
 		return bytes <= FOLDS_BYTES;
 	return bytes <= WHOLE_BYTES && steps * bytes <= steps * (uint64_t)ROUND_BYTES + 2 * bytes;
 }
 
-/* Where ranks would fold, which takes two steps more. */
 static bool direct_is_quicker(uint32_t ranks, uint64_t bytes)
 {
-	bool folds = ranks & (ranks - 1);
-
-	return folds && ranks <= DIRECT_DATA_RANKS && bytes <= (ranks == 3 ? FOLDS_BYTES : DIRECT_BYTES);
+	return folds(ranks) && ranks <= DIRECT_DATA_RANKS &&
+	       bytes <= (ranks == 3 ? FOLDS_BYTES : DIRECT_BYTES);
 }
 
 static const char *choose_allreduce(uint32_t ranks, uint64_t bytes)
 {
-	bool folds = ranks & (ranks - 1);
-
 	if (direct_is_quicker(ranks, bytes))
 		return "direct";
 	if (doubling_is_quicker(ranks, bytes))
 		return "recursive-doubling";
-	if (ranks <= (folds ? EACH_RANKS : EACH_POWER_RANKS) && bytes / ranks >= EACH_BYTES)
+	if (ranks <= (folds(ranks) ? EACH_RANKS : EACH_POWER_RANKS) && bytes / ranks >= EACH_BYTES)
 		return "pairwise";
 	return "rabenseifner";
 }
@@ -108,7 +110,7 @@ static const char *choose(enum muster_coll coll, uint32_t ranks, uint64_t bytes)
 {
 	switch (coll) {
 	case MUSTER_COLL_BARRIER:
-		return ranks > 2 && ranks <= DIRECT_RANKS ? "direct" : "recursive-doubling";
+		return folds(ranks) && ranks <= DIRECT_RANKS ? "direct" : "recursive-doubling";
 	case MUSTER_COLL_ALLREDUCE:
 		return choose_allreduce(ranks, bytes);
 	case MUSTER_COLL_REDUCE_SCATTER:

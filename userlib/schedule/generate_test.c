@@ -344,7 +344,8 @@ static void the_choice_follows_size_and_ranks(void **state)
 	(void)state;
 	assert_choice(MUSTER_COLL_BARRIER, 2, 0, "recursive-doubling");
 	assert_choice(MUSTER_COLL_BARRIER, 3, 0, "direct");
-	assert_choice(MUSTER_COLL_BARRIER, 4, 0, "direct");
+	assert_choice(MUSTER_COLL_BARRIER, 4, 0, "recursive-doubling");
+	assert_choice(MUSTER_COLL_BARRIER, 5, 0, "direct");
 	assert_choice(MUSTER_COLL_BARRIER, 7, 0, "direct");
 	assert_choice(MUSTER_COLL_BARRIER, 8, 0, "recursive-doubling");
 	assert_choice(MUSTER_COLL_BROADCAST, 7, 1 << 20, "binomial");
