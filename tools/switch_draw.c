@@ -237,8 +237,11 @@ static double line_of(const struct drawing *drawing, double top, uint32_t node)
 	return top + LINE_GAP * (place + 1);
 }
 
+/* Time goes to the right: a packet takes one step for each link. */
 static void lines_draw(const struct drawing *drawing, double left, double top, uint32_t end)
 {
+	double below = top + LINE_GAP * (drawing->hosts + drawing->switches + 2.0);
+
 	for (uint32_t i = 0; i < drawing->hosts + drawing->switches; i++) {
 		bool is_host = i < drawing->hosts;
 		double y = top + LINE_GAP * (i + 1);
@@ -248,9 +251,10 @@ static void lines_draw(const struct drawing *drawing, double left, double top, u
 		line(drawing, "time", &(struct place){ left + LABEL, y },
 		     &(struct place){ left + LABEL + end * HOP, y }, 0);
 	}
+	fprintf(drawing->to, "<text x=\"%.1f\" y=\"%.1f\">links:</text>\n", left, below);
 	for (uint32_t t = 0; t <= end; t++)
 		fprintf(drawing->to, "<text class=\"middle\" x=\"%.1f\" y=\"%.1f\">%" PRIu32 "</text>\n",
-			left + LABEL + t * HOP, top + LINE_GAP * (drawing->hosts + drawing->switches + 2.0), t);
+			left + LABEL + t * HOP, below, t);
 }
 
 static const char *class_of(const struct switch_play_packet *packet)

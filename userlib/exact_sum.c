@@ -59,7 +59,10 @@ static int64_t *limbs_of(const struct muster_exact_sum *sum, uint32_t block)
 
 /* ---- the call -------------------------------------------------------------------------- */
 
-/* The sum of limbs, for each number so many: what called is, but for what follows from that. */
+/*
+ * The sum of limbs, for each number so many: what called is, but for what follows from that. A
+ * reduce-scatter's result comes over block 0, as a caller's may: who stores lets go first what is sent from there.
+ */
 static struct muster_call limbs_call(const struct muster_exact_sum *sum,
 				     const struct muster_call *called, uint32_t limbs)
 {
