@@ -8,28 +8,25 @@
 PATH=$MUSTER_BUILD/compilers:$PATH
 ccache=$(command -v ccache || :)
 
-# What is for this CPU is compiled each time: a cache may come from another.
-cc() {
-	case "$*" in
-	*=native*) echo "$1" ;;
-	*) echo "$ccache $1" ;;
+# usage: compiled COMPILER FLAGS TARGET...: what is for this CPU each time anew, as a cache may come from another
+compiled() {
+	compiler=$1 flags=$2 cc="$ccache $1"
+	shift 2
+	case $flags in
+	*=native*) cc=$compiler ;;
 	esac
+	make -s -j"$tap_cpus" -C "$tap_home/.." BUILD="$tap_dir/$compiler${flags%% *}" CC="$cc" CFLAGS="$flags" "$@"
 }
 
-# usage: no_warning COMPILER FLAG...
+# usage: no_warning COMPILER FLAGS
 no_warning() {
-	compiler=$1 cc=$(cc "$@")
-	shift
-	make -s -j"$tap_cpus" -C "$tap_home/.." BUILD="$tap_dir/$compiler$1" CC="$cc" CFLAGS="$*" WERROR=1 compile
+	compiled "$1" "$2" WERROR=1 compile
 }
 
-# usage: same_bits COMPILER FLAG...: the unit tests of the arithmetic, without a sanitizer
+# usage: same_bits COMPILER FLAGS: the unit tests of the arithmetic, without a sanitizer
 same_bits() {
-	compiler=$1 cc=$(cc "$@")
-	shift
-	units=$tap_dir/$compiler$1/san/qemu-device/engine
-	make -s -j"$tap_cpus" -C "$tap_home/.." BUILD="$tap_dir/$compiler$1" CC="$cc" CFLAGS="$*" \
-		"$units/arith_test" "$units/arith_plain_test" "$units/exact_test"
+	units=$tap_dir/$1${2%% *}/san/qemu-device/engine
+	compiled "$1" "$2" "$units/arith_test" "$units/arith_plain_test" "$units/exact_test"
 	"$units/arith_test" && "$units/arith_plain_test" && "$units/exact_test"
 }
 
@@ -40,7 +37,7 @@ for compiler in gcc-12 gcc-13 gcc-14 gcc-15 clang clang-16 clang-19; do
 		check "$compiler -O$level" no_warning $compiler -O$level
 		check "$compiler -O$level: the arithmetic's bits" same_bits $compiler -O$level
 	done
-	check "$compiler -O3 for this CPU" no_warning $compiler -O3 -march=native
-	check "$compiler -O3 for this CPU: the arithmetic's bits" same_bits $compiler -O3 -march=native
+	check "$compiler -O3 for this CPU" no_warning $compiler "-O3 -march=native"
+	check "$compiler -O3 for this CPU: the arithmetic's bits" same_bits $compiler "-O3 -march=native"
 done
 finish

@@ -431,7 +431,7 @@ static inline bool look_at_clock(struct local *local)
  */
 static inline void let_answer(const struct local *local)
 {
-	uint32_t left = local->has_sent && !local->dev.crowded ? local->patience : 0;
+	uint32_t left = local->has_sent ? local->patience : 0;
 
 	for (; left >= PATIENCE_PAUSE; left -= PATIENCE_PAUSE)
 		muster_local_relax();
@@ -444,7 +444,7 @@ static inline void let_answer_review(struct local *local, bool came)
 	local->has_sent = false;
 	if (came)
 		local->patience -= local->patience > 0;
-	else if (local->patience < PATIENCE_MAX)
+	else if (local->patience < PATIENCE_MAX && !local->dev.crowded)
 		local->patience += PATIENCE_MORE;
 }
 
